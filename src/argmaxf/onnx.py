@@ -26,9 +26,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
 import argmaxf.comparison  # noqa: F401  so that all classifiers are known
-from argmaxf.estimators.fixed_rule import FixedRule, without_argmaxf
+from argmaxf.estimators.fixed_rule import (
+    FixedRule,
+    Steps,
+    steps_of,
+    steps_of_calibrated,
+    without_argmaxf,
+)
 from argmaxf.estimators.meta import FClassifier
-from argmaxf.estimators.to_sklearn import Steps, steps_of, steps_of_calibrated
 
 try:
     from skl2onnx import update_registered_converter

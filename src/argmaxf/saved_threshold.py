@@ -288,13 +288,19 @@ def _of_classifier(fitted: Any, about: dict[str, Any]) -> dict[str, Any]:
         )
     inner = getattr(fitted, "estimator", fitted) if hasattr(fitted, "to_sklearn") else fitted
     about = {"classifier": repr(inner), **about, "scikit-learn": sklearn.__version__}
-    if rule.rows is not None:
-        about |= {"rows": rule.rows, "positives": rule.positives}
+    if rule.seen is not None:
+        about |= dict(zip(("rows", "positives"), rule.seen, strict=True))
     curves = [
-        [[{"scores": s.method} | curve_data(k) for s, k in column.pairs] for column in label]
-        for label in zip(*rule.members, strict=True)
+        [
+            [
+                {"scores": score.method} | curve_data(column.curves[i] if column.curves else None)
+                for i, score in enumerate(column.scores)
+            ]
+            for column in label
+        ]
+        for label in zip(*rule.columns(), strict=True)
     ]
-    calibrated = any(column.curves for member in rule.members for column in member)
+    calibrated = any(member.curves for member in rule.members)
     interval = getattr(fitted, "interval_", None)
     if interval is not None and not interval.reliable:
         about["interval"] = interval.caveat.strip(" ()")

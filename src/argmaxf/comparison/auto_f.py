@@ -19,7 +19,7 @@ from argmaxf.comparison.methods import METHODS, Settings
 from argmaxf.comparison.result import Comparison, rank
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.calibration import warn_about_weights
-from argmaxf.estimators.expected_f import ProbabilityFClassifier, interval_around
+from argmaxf.estimators.expected_f import ExpectedFClassifier, interval_around
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.meta import (
     FClassifier,
@@ -154,7 +154,7 @@ class AutoFClassifier(MetaFClassifier):
 
     def _predict(self, X: Any) -> Any:
         if self.deploy_rate is None and self._drift is not None:
-            by_batch = isinstance(self.classifier_, ProbabilityFClassifier)
+            by_batch = isinstance(self.classifier_, ExpectedFClassifier)
             self._drift.warn_if_unlike(X, self.chosen_, by_batch)
         predicted = self.classifier_.predict(X)
         return sparse.csr_matrix(predicted) if self._labels.is_sparse else predicted
@@ -317,9 +317,8 @@ def compare_methods(
             f"target {titles[0]!r} of {names[0]} is always {labels.classes[0]}: nothing to learn"
         )
     check_consistent_length(X, y)
-    target, weight = labels.target(y), as_weights(sample_weight, np.shape(y)[0])
-    params = route_fit_params(auto, weight, {})
-    rows = TrainingData(X, y, labels, target, labels.columns(target), weight, groups, params)
+    weight = as_weights(sample_weight, np.shape(y)[0])
+    rows = TrainingData(X, y, labels, weight, groups, route_fit_params(auto, weight, {}))
     cv = CrossValidation(auto, rows, _checked_test(test_set, labels, titles, names[1]))
     _check_enough(cv, titles, names[0])
     with warnings.catch_warnings(record=True) as caught:

@@ -90,7 +90,7 @@ class CrossValidation:
         self.online = self.set_size == 1  # each row is decided alone
         self._check_rate()
         methods = methods_for(auto.methods, settings.objective)
-        self.prior = TargetPrior.of(settings.deploy_rate, rows.labels, rows.columns, rows.weight)
+        self.prior = TargetPrior.of(settings.deploy_rate, rows)
         if rows.groups is not None and settings.confidence_level is not None:
             refuse_groups()
         self.splits = make_splits(settings.cv, rows.columns, rows.target, rows.groups)
@@ -240,7 +240,7 @@ class CrossValidation:
                 f"{smallest.min()} of class {str(labels.classes[smallest.argmin()])!r}"
             )
         blended = {key for method in self.methods for key in method.members}
-        of_rows = (self.estimator, labels, self.splits, self.rows.params, self.needs_model)
+        of_rows = (self.estimator, self.rows, self.splits, self.needs_model)
         fits: list[tuple[str | None, Fit]] = [(None, fit) for fit in score_fits(*of_rows)]
         for method in self.methods:
             if not method.wraps:
@@ -278,7 +278,7 @@ class CrossValidation:
     def _gathered(self, name: str | None, fitted: list[tuple[Any, Any]]) -> HeldOut:
         """Return the models of the classifier (None) or of a method, and what was read of them."""
         if name is not None:
-            fitted = [(LabelScorer.of(model, self.rows.labels), read) for model, read in fitted]
+            fitted = [(LabelScorer.of([model], self.rows.labels), read) for model, read in fitted]
         splits = self.splits if len(fitted) >= len(self.splits) else []
         return HeldOut.of(fitted, splits, self.rows.columns, self.rows.weight)
 

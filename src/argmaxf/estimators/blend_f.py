@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,15 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from argmaxf._base.arrays import Floats
-from argmaxf.estimators.expected_f import ExpectedFClassifier, ProbabilityFClassifier
-from argmaxf.estimators.fixed_rule import Column
+from argmaxf.estimators.calibration import Calibrated
+from argmaxf.estimators.expected_f import ExpectedFClassifier
 from argmaxf.estimators.folds import too_rare
-from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.linear_f import SoftFClassifier
 from argmaxf.estimators.meta import route_fit_params
 from argmaxf.estimators.scores import HeldOut, TrainingData
 
 
-@dataclass(eq=False, repr=False)
-class BlendFClassifier(ProbabilityFClassifier):
+class BlendFClassifier(ExpectedFClassifier):
     """A classifier with the highest expected F_β by the mean of two models; experimental.
 
     The probability of a row is the mean of two: that of the classifier, and that of a linear model
@@ -61,13 +58,20 @@ class BlendFClassifier(ProbabilityFClassifier):
     63
     """
 
-    estimator: Any
-    _: KW_ONLY
-    other: Any = None
-    measure: Any = "f1"
-    cv: Any = 5
-    deploy_rate: Any = None
-    pos_label: Any = None
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        other: Any = None,
+        measure: Any = "f1",
+        cv: Any = 5,
+        deploy_rate: Any = None,
+        pos_label: Any = None,
+    ) -> None:
+        super().__init__(
+            estimator, measure=measure, cv=cv, deploy_rate=deploy_rate, pos_label=pos_label
+        )
+        self.other = other
 
     def hold_out(self, rows: TrainingData) -> HeldOut:
         """Fit both models once for each fold; without folds, the classifier alone."""
@@ -87,39 +91,15 @@ class BlendFClassifier(ProbabilityFClassifier):
             model, measure=self.measure, cv=self.cv, pos_label=self.pos_label
         )
 
-    def _learn_probabilities(self, held_out: HeldOut) -> None:
+    def _learn_probabilities(self, held_out: HeldOut) -> list[Calibrated]:
         both = [held_out] if held_out.other is None else [held_out, held_out.other]
         members = [self._member(each.model.estimator).learn(each) for each in both]
         self.members_, self.calibration_ = members, members[0].calibration_
-        self._scorer = MeanProbability(members, self._labels)
         known = [m.held_out_proba_ for m in members if m.held_out_proba_ is not None]
         self.held_out_proba_ = np.mean(known, axis=0) if len(known) == len(members) else None
         issues = [m.calibration_issue_ for m in members if m.calibration_issue_ is not None]
         self.calibration_issue_ = issues[0] if issues else None
-
-
-@dataclass(frozen=True)
-class MeanProbability:
-    """The mean of the probabilities of several classifiers."""
-
-    members: list[ExpectedFClassifier]
-    labels: Labels
-
-    @property
-    def models_(self) -> list[Any]:
-        """The fitted models of all members."""
-        return [model for member in self.members for model in member.estimators_]
-
-    def columns(self) -> list[list[Column]]:
-        """Return how the probabilities of each member are made."""
-        return [column for each in self.members for column in each.probability_rule().members]
-
-    def predict(self, X: Any) -> Floats:
-        """Return the mean probability of each label, (n, n_columns)."""
-        others = [X.other if isinstance(X, HeldOut) else X] * (len(self.members) - 1)
-        pairs = zip(self.members, [X, *others], strict=True)
-        each = [self.labels.one(member.predict_proba(rows)) for member, rows in pairs]
-        return np.asarray(np.mean(each, axis=0))
+        return [each for member in members for each in member.probability_rule().members]
 
 
 def in_place_of_last(estimator: Any, classifier: Any) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,11 +23,11 @@ from sklearn.linear_model import LogisticRegression
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import how_many
-from argmaxf.estimators.fixed_rule import Column
 from argmaxf.estimators.scores import HeldOut, LabelScorer, Score, last_step
 
 FAR, LESS_FAR = np.log(2.0), np.log(1.2)  # log-odds from mean probability to rate of positives
 CLEAR, LESS_CLEAR = 5.0, 3.0  # standard errors; the lesser ones are for reweighted models
+LARGEST = 1e300  # stands for the infinite scores of labels with one value in training
 TIE = 1e-9  # the part by which probabilities are lowered to order equal ones
 FEW_POSITIVES = 10  # in training, below which a forecast of F is unreliable
 NEUTRAL_WEIGHTS = {  # options that weight classes, and their values that do not
@@ -90,16 +90,29 @@ class VennAbers:
 
 
 @dataclass(frozen=True)
+class Column:
+    """The probability of a label, or its score: the mean of the curves of scores.
+
+    Without curves it is the mean of the scores; `logistic` makes it a probability.
+    """
+
+    scores: list[Score]
+    curves: list[Any]
+    logistic: bool = False
+
+
+@dataclass(frozen=True)
 class Calibrated:
     """Models, and for each the curves of its labels from scores to probabilities.
 
     A curve is None where the rows held out have one class only; such a label is averaged over the
-    other models, and where no model has a curve its probability is the model's own.
+    other models, and where no model has a curve its probability is the model's own. Without curves
+    there is one model, whose scores are taken as they are.
     """
 
     models: list[LabelScorer]
-    curves: list[list[Any]]
     kind: str  # of the scores
+    curves: list[list[Any]] = field(default_factory=list)
 
     @classmethod
     def fit(cls, held_out: HeldOut, form: Any) -> Calibrated:
@@ -111,20 +124,10 @@ class Calibrated:
             pairs = zip(scores[part].T, columns[part].T, strict=True)
             models.append(model)
             curves.append([_curve(form, score, y, weight) for score, y in pairs])
-        return cls(models, curves, held_out.kind)
+        return cls(models, held_out.kind, curves)
 
-    @classmethod
-    def as_is(cls, model: LabelScorer) -> Calibrated:
-        """Take the probabilities of a model as they are."""
-        return cls([model], [], "predict_proba")
-
-    @property
-    def models_(self) -> list[Any]:
-        """The fitted classifiers, those of each fold in turn."""
-        return [fitted for model in self.models for fitted in model.models_]
-
-    def columns(self) -> list[list[Column]]:
-        """Return how the probability of each label is made, as one member of a rule."""
+    def columns(self) -> list[Column]:
+        """Return how the probability, or score, of each label is made."""
         made = []
         for label in range(len(self.models[0].labels.names)):
             scores = [Score.of(model, label, self.kind) for model in self.models]
@@ -133,7 +136,7 @@ class Calibrated:
             logistic = bool(self.curves) and not kept and self.kind != "predict_proba"
             scores, curves = map(list, zip(*kept, strict=True)) if kept else (scores, [])
             made.append(Column(scores, curves, logistic))
-        return [made]
+        return made
 
     def predict(self, X: Any) -> Floats:
         """Return the probability of each label, (n, n_columns)."""
@@ -223,7 +226,7 @@ def curve_data(curve: Any) -> dict[str, Any]:
 
 def _finite(scores: Any) -> Floats:
     """Replace the infinite scores of constant labels."""
-    return np.asarray(np.clip(scores, -1e300, 1e300))
+    return np.asarray(np.clip(scores, -LARGEST, LARGEST))
 
 
 def check_calibration(calibration: Any) -> None:

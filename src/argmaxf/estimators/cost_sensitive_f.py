@@ -115,7 +115,7 @@ class CostSensitiveFClassifier(MetaFClassifier):
         if is_constant(column[counted > 0]):
             return None, targets, np.full(len(targets), np.nan)
         labels = Labels.of(column)
-        rows = replace(rows, labels=labels, target=column, columns=column[:, None])
+        rows = replace(rows, labels=labels, y=column)
         family = []
         for target in targets:  # costs are weights in training only, and not in F
             costs = cost_weights(column, target, beta=beta, weight=rows.weight)

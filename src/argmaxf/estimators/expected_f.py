@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
@@ -79,287 +78,8 @@ def interval_around(
     return Interval(float(low), float(middle), float(high), found.reliable)
 
 
-class ProbabilityFClassifier(ScoreFClassifier):
-    """A classifier that decides the rows of a batch together, by their probabilities."""
-
-    average: str = "macro"
-    calibration: Any = "auto"
-    deploy_rate: Any = None
-    min_precision: float | None = None
-    min_recall: float | None = None
-    confidence_level: float | None = None
-    min_selected: int | None = None
-    max_selected: int | float | None = None
-
-    calibration_issue_: str | None
-    held_out_proba_: Floats | None
-    _scorer: Any  # gives the probabilities, before they are moved to another rate
-    _warned: bool  # whether a small batch was warned about: Python's own filter forgets too easily
-
-    def _fit(self, rows: TrainingData) -> None:
-        warn_about_weights(rows.columns, rows.weight, self.deploy_rate)
-        super()._fit(rows)
-        if self.calibration_issue_ is not None:
-            warnings.warn(self.calibration_issue_, CalibrationWarning, stacklevel=3)
-
-    def check(self, labels: Labels, columns: Bools) -> None:
-        """Check parameters; classes that compete for rows have no limits and no average."""
-        check_calibration(self.calibration)
-        check_choice("average", self.average, ("macro", "micro", "samples"))
-        check_deploy_rate(self.deploy_rate, labels)
-        chance = ChanceConstraint.of(self.min_precision, self.min_recall, self.confidence_level)
-        most = self._most_selected(columns, labels)
-        problem = Problem.of(1.0, self._measure(), 0.0, "split", self.min_selected, most)
-        if labels.kind != "multiclass":
-            return
-        if self.average != "macro":
-            raise ValueError(
-                "average of a multiclass target must be 'macro', because with one class for each "
-                f"row any other average is accuracy; got {self.average!r}"
-            )
-        if chance is not None or not problem.is_free:
-            raise ValueError(
-                f"a {'budget' if chance is None else 'guarantee'} needs a binary or multilabel "
-                "target: each row gets one class, so no class is decided alone; got "
-                f"{len(labels.classes)} classes"
-            )
-
-    def _learn(self, held_out: HeldOut) -> None:
-        self._prior = TargetPrior.of(
-            self.deploy_rate, self._labels, held_out.columns, held_out.weight
-        )
-        self._warned = False
-        self._learn_probabilities(held_out)
-        self._held_out_f = self._measured(held_out)
-        self._show_models(self._scorer.models_)
-
-    @abstractmethod
-    def _learn_probabilities(self, held_out: HeldOut) -> None:
-        """Set the scorer, the probabilities of held-out rows, and what is wrong with them."""
-
-    def _measured(self, held_out: HeldOut) -> Interval | None:
-        """Return the F of the decision about held-out rows; None where it cannot be known.
-
-        Nor of micro averages: models of all folds together find more than each alone, and the many
-        cells of a micro average make the interval too narrow for that (87 % instead of 95 %).
-        """
-        moved = self._prior.deploy is not None or held_out.weight is not None
-        if self.held_out_proba_ is None or moved or self._average(self._labels) != "macro":
-            return None
-        selected = np.asarray(self._decide(self.held_out_proba_).selected)
-        truth = held_out.columns[held_out.fold >= 0]
-        several = "macro" if selected.ndim > 1 else None
-        truth = truth if several else truth[:, 0]
-        return f_interval(truth, selected, measure=self._measure(), average=several)
-
-    def _interval(self, decision: Decision) -> Interval | None:
-        """Return where F will be: between what the probabilities expect and what was measured."""
-        found = self._held_out_f
-        if found is None or not np.isfinite(np.mean(decision.expected)):
-            return None
-        return interval_around(decision.expected, decision.std, found, self._measure())
-
-    def _has_probabilities(self) -> bool:
-        form = calibration_form(self.calibration, self.estimator)
-        return form is not None or super()._has_probabilities()
-
-    def decide(self, X: Any) -> Decision:
-        """Return the decision for the batch X: the labels, their expected F and its spread.
-
-        Both are NaN, with a warning, where the probabilities are known to be wrong
-        (`calibration_issue_`). A warning also says where they rest on fewer than ten positives in
-        training. `std` reflects randomness in the labels of X only, not estimation error.
-        `interval` includes both: it is centred between the expected F and the F that was measured
-        on held-out rows (docs/limits.md). It is that of macro F where there are several labels or
-        classes, and None for other averages.
-
-        For a multiclass target and a measure other than F_β each class is decided against the rest:
-        a row may have no class or several, unlike in `predict`, which gives every row one class.
-        """
-        check_is_fitted(self)
-        if self.calibration_issue_ is not None:
-            message = f"the expected F is unknown: {self.calibration_issue_}"
-            warnings.warn(message, CalibrationWarning, stacklevel=2)
-        else:
-            warn_about_few_positives(self._prior.fewest, len(self._prior.train))
-        decision = self._without_forecast(self._decide(self._proba(X)))
-        return replace(decision, interval=self._interval(decision))
-
-    def _without_forecast(self, decision: Decision) -> Decision:
-        """Remove the expected F where the probabilities are known to be wrong."""
-        if self.calibration_issue_ is None:
-            return decision
-        unknown = (np.nan * np.asarray(decision.expected))[()]
-        return replace(decision, expected=unknown, std=unknown, guarantee=None)
-
-    def _predict(self, X: Any) -> Any:
-        margin = self._margin(X)
-        if not self._warned:
-            self._warned = self._warn_if_few(
-                len(margin),
-                "a batch of fewer than",
-                "selects rows that a larger batch would not select; for online prediction, "
-                "freeze() gives a classifier that decides each row alone",
-            )
-        return self._labels.decode(margin)
-
-    def _warn_if_few(self, n: int, fewer: str, harm: str) -> bool:
-        """Warn of too few rows to hold positives on average, at the median rate of labels."""
-        rates = self._prior.usual_rates
-        joint = rates.size and self._average(self._labels) != "samples"
-        few = FEW_IN_BATCH / np.median(rates) if joint else 0.0
-        if n < few:
-            warnings.warn(
-                f"{fewer} {np.ceil(few):.0f} rows holds fewer than "
-                f"{FEW_IN_BATCH:.0f} positives on average, and {harm}",
-                SmallBatchWarning,
-                stacklevel=4,
-            )
-        return bool(n < few)
-
-    def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
-        counts = self.min_selected is not None or not isinstance(self.max_selected, float | None)
-        if counts and self._average(self._labels) != "samples":
-            raise ValueError(
-                "a classifier with a number as min_selected or max_selected cannot be frozen: "
-                "the number limits a batch, and a frozen classifier decides each row alone"
-            )
-        if self.calibration_issue_ is None:
-            warn_about_few_positives(self._prior.fewest, len(self._prior.train))
-        if X_reference is not None:
-            reference = self._scorer.predict(X_reference)
-            self._warn_if_few(
-                len(reference),
-                "a reference of fewer than",
-                "its threshold selects rows that a larger reference would not select; pass "
-                "freeze() more rows, without labels",
-            )
-            return self._frozen_like(reference)
-        missing = None
-        if self._prior.by_batch:
-            missing = "the rate to be estimated is not that of training"
-        elif self.held_out_proba_ is None:
-            missing = (
-                "without calibration there are no held-out probabilities to take the threshold from"
-            )
-        elif self._prior.deploy is not None and self._average(self._labels) != "macro":
-            missing = "training does not show whole rows of labels at other rates"
-        if missing is not None:
-            raise ValueError(f"freeze needs X_reference, rows like the future ones: {missing}")
-        return self._frozen_like(self.held_out_proba_, from_training=True)
-
-    def _frozen_like(
-        self, reference: Any, *, from_training: bool = False
-    ) -> FixedThresholdFClassifier:
-        """Return the classifier with the thresholds and rates of one batch's probabilities.
-
-        Those of the training rows are drawn first as they would come at the target rate.
-        """
-        self = copy(self)
-        if self._prior.deploy is not None:
-            self._prior = replace(self._prior, deploy=self._prior.rates(reference))
-            moved = self._prior.sample_like if from_training else self._prior.moved
-            reference = moved(reference)
-        decision = self._without_forecast(self._decide(reference, one_vs_rest=True))
-        average = self._average(self._labels)
-        if average == "samples":  # each row is decided alone already
-            mean, std = float(np.mean(decision.expected)), float(np.mean(decision.std))
-            return fix_threshold(self, self._labels, expected_=mean, std_=std)
-        selected = np.asarray(decision.selected).reshape(reference.shape)
-        middle = np.squeeze(midpoint(reference, selected, average), axis=0)
-        threshold = np.where(selected.any(axis=None if average == "micro" else 0), middle, np.inf)
-        one = self._labels.is_binary or average == "micro"
-        return fix_threshold(
-            self,
-            self._labels,
-            threshold_=float(threshold[0]) if one else threshold,
-            gain_=self._gain(reference, selected),
-            expected_=decision.expected,
-            std_=decision.std,
-            interval_=self._interval(decision),
-        )
-
-    def _decide(self, proba: Floats, *, one_vs_rest: bool = False) -> Decision:
-        """Decide a batch; the classes of a multiclass target share its rows by default."""
-        binary, measure = self._labels.is_binary, self._measure()
-        if self._labels.kind == "multiclass" and not one_vs_rest and is_additive(measure):
-            close = 1e-4  # the part of the best macro F that may be missed
-            return maximize_expected_macro_f(proba, labels_per_row=1, measure=measure, tol=close)
-        return maximize_expected_f(
-            proba[:, 0] if binary else proba,
-            measure=measure,
-            average=None if binary else self._average(self._labels),
-            min_precision=self.min_precision,
-            min_recall=self.min_recall,
-            confidence_level=self.confidence_level,
-            min_selected=self.min_selected,
-            max_selected=self._most_selected(proba, self._labels),
-        )
-
-    def _most_selected(self, proba: Any, labels: Labels) -> int | None:
-        """Return how many may be selected of each set that is decided; None for any number."""
-        if not isinstance(self.max_selected, float):
-            return self.max_selected
-        sizes = {"samples": proba.shape[1], "micro": proba.size, "macro": len(proba)}
-        rate = check_unit_interval("max_selected", self.max_selected)
-        return count_at_rate(rate, sizes[self._average(labels)])
-
-    def estimate_rate(
-        self, X: Any, *, method: str = "likelihood", confidence_level: float = 0.95
-    ) -> Any:
-        """Return the rate of positives in a batch, if rows of each class look as in training.
-
-        Parameters
-        ----------
-        X : array-like
-            The rows, without labels.
-        method : {"likelihood", "moments"}, default="likelihood"
-            The estimator, as in `argmaxf.estimate_rate`. `"moments"` needs the probabilities of
-            training rows while held out, which calibration provides.
-        confidence_level : float, default=0.95
-            Confidence level of the interval.
-
-        Returns
-        -------
-        Interval, list of Interval or ndarray of float
-            The rate with its interval, one for each label of a multilabel target
-            (None for a label with one value only in training); for a multiclass target the most
-            likely share of each class.
-        """
-        check_is_fitted(self)
-        proba = self._scorer.predict(X)
-        found = self._prior.estimated(proba, method, confidence_level, self.held_out_proba_)
-        return self._for_target(found)
-
-    def _proba(self, X: Any) -> Floats:
-        """Return the probabilities to decide by: calibrated, and moved to the rate of X."""
-        return self._prior.moved(self._scorer.predict(X))
-
-    def probability_rule(self) -> FixedRule:
-        """Return how probabilities are made, for exports; thresholds are not set."""
-        odds = None if self._prior.deploy is None else self._prior.odds()
-        columns = self._scorer.columns()
-        return FixedRule.of(self._labels, columns, np.nan, 1.0, odds=odds, seen=self._seen)
-
-    def _average(self, labels: Labels) -> str:
-        return self.average if labels.is_multilabel else "macro"
-
-    def _gain(self, proba: Floats, selected: Bools) -> Any:
-        """Return what a margin is worth to each class, where classes compete for rows."""
-        if self._labels.kind != "multiclass":
-            return 1.0
-        hits, predicted = (proba * selected).sum(axis=0), selected.sum(axis=0)
-        return macro_gain(hits, predicted, proba.sum(axis=0), self._measure())
-
-    def _margin(self, X: Any) -> Floats:
-        proba = self._proba(X)
-        selected = np.asarray(self._decide(proba).selected).reshape(proba.shape)
-        margin = proba - midpoint(proba, selected, self._average(self._labels))
-        return signed(self._gain(proba, selected) * margin, selected)
-
-
 @dataclass(eq=False, repr=False)
-class ExpectedFClassifier(ProbabilityFClassifier):
+class ExpectedFClassifier(ScoreFClassifier):
     """A classifier that predicts the labels with the highest expected F_β (ML^E in the paper).
 
     The probabilities are calibrated on held-out rows. Then `predict(X)` decides all rows of X
@@ -458,6 +178,43 @@ class ExpectedFClassifier(ProbabilityFClassifier):
     min_selected: int | None = None
     max_selected: int | float | None = None
     pos_label: Any = None
+    _warned = False  # of a small batch: Python's own filter forgets too easily
+
+    def _fit(self, rows: TrainingData) -> None:
+        warn_about_weights(rows.columns, rows.weight, self.deploy_rate)
+        super()._fit(rows)
+        if self.calibration_issue_ is not None:
+            warnings.warn(self.calibration_issue_, CalibrationWarning, stacklevel=3)
+
+    def check(self, labels: Labels, columns: Bools) -> None:
+        """Check parameters; classes that compete for rows have no limits and no average."""
+        check_calibration(self.calibration)
+        check_choice("average", self.average, ("macro", "micro", "samples"))
+        check_deploy_rate(self.deploy_rate, labels)
+        chance = ChanceConstraint.of(self.min_precision, self.min_recall, self.confidence_level)
+        most = self._most_selected(columns, labels)
+        problem = Problem.of(1.0, self._measure(), 0.0, "split", self.min_selected, most)
+        if labels.kind != "multiclass":
+            return
+        if self.average != "macro":
+            raise ValueError(
+                "average of a multiclass target must be 'macro', because with one class for each "
+                f"row any other average is accuracy; got {self.average!r}"
+            )
+        if chance is not None or not problem.is_free:
+            raise ValueError(
+                f"a {'budget' if chance is None else 'guarantee'} needs a binary or multilabel "
+                "target: each row gets one class, so no class is decided alone; got "
+                f"{len(labels.classes)} classes"
+            )
+
+    def _learn(self, held_out: HeldOut) -> None:
+        self._prior = TargetPrior.of(self.deploy_rate, held_out)
+        self._warned = False
+        members = self._learn_probabilities(held_out)
+        self._probabilities = FixedRule(self._labels, members, seen=self._seen)
+        self._held_out_f = self._measured(held_out)
+        self._show_models([fitted for m in members for one in m.models for fitted in one.models_])
 
     def hold_out(self, rows: TrainingData) -> HeldOut:
         """Fit the classifier once for each fold, or once if it is not calibrated."""
@@ -468,23 +225,239 @@ class ExpectedFClassifier(ProbabilityFClassifier):
             response_method(self.estimator, ("predict_proba",))
         elif not isinstance(self.estimator, FrozenEstimator):
             splits = make_splits(self.cv, rows.columns, rows.target, rows.groups)
-        return hold_out(self.estimator, rows, splits, rows.params, whole=False)
+        return hold_out(self.estimator, rows, splits)
 
     def _form(self, columns: Bools) -> Any:
         """Return the form of calibration to use; None leaves the probabilities as they are."""
         rare = too_rare(columns).all()
         return None if rare else calibration_form(self.calibration, self.estimator)
 
-    def _learn_probabilities(self, held_out: HeldOut) -> None:
+    def _learn_probabilities(self, held_out: HeldOut) -> list[Calibrated]:
+        """Return what gives the probabilities; set those of held-out rows, and what is wrong."""
         self.calibration_, self.calibration_issue_ = self._form(held_out.columns), None
         if self.calibration_ is not None:
-            self._scorer = Calibrated.fit(held_out, self.calibration_)
-            self.held_out_proba_ = self._scorer.held_out(held_out)
-            return
-        self._scorer = Calibrated.as_is(held_out.model)
+            calibrated = Calibrated.fit(held_out, self.calibration_)
+            self.held_out_proba_ = calibrated.held_out(held_out)
+            return [calibrated]
         rows = held_out.take(np.flatnonzero(held_out.fold >= 0))
         proba, models = rows.tables["predict_proba"], held_out.model.models_
         self.held_out_proba_ = None if rows.seen else proba
         self.calibration_issue_ = calibration_issue(
             models, proba, rows.columns, rows.weight, rows.seen
         )
+        return [Calibrated([held_out.model], "predict_proba")]
+
+    def _measured(self, held_out: HeldOut) -> Interval | None:
+        """Return the F of the decision about held-out rows; None where it cannot be known.
+
+        Nor of micro averages: models of all folds together find more than each alone, and the many
+        cells of a micro average make the interval too narrow for that (87 % instead of 95 %).
+        """
+        moved = self._prior.deploy is not None or held_out.weight is not None
+        if self.held_out_proba_ is None or moved or self._average(self._labels) != "macro":
+            return None
+        selected = np.asarray(self._decide(self.held_out_proba_).selected)
+        truth = held_out.columns[held_out.fold >= 0]
+        several = "macro" if selected.ndim > 1 else None
+        truth = truth if several else truth[:, 0]
+        return f_interval(truth, selected, measure=self._measure(), average=several)
+
+    def _interval(self, decision: Decision) -> Interval | None:
+        """Return where F will be: between what the probabilities expect and what was measured."""
+        found = self._held_out_f
+        if found is None or not np.isfinite(np.mean(decision.expected)):
+            return None
+        return interval_around(decision.expected, decision.std, found, self._measure())
+
+    def _has_probabilities(self) -> bool:
+        form = calibration_form(self.calibration, self.estimator)
+        return form is not None or super()._has_probabilities()
+
+    def decide(self, X: Any) -> Decision:
+        """Return the decision for the batch X: the labels, their expected F and its spread.
+
+        Both are NaN, with a warning, where the probabilities are known to be wrong
+        (`calibration_issue_`). A warning also says where they rest on fewer than ten positives in
+        training. `std` reflects randomness in the labels of X only, not estimation error.
+        `interval` includes both: it is centred between the expected F and the F that was measured
+        on held-out rows (docs/limits.md). It is that of macro F where there are several labels or
+        classes, and None for other averages.
+
+        For a multiclass target and a measure other than F_β each class is decided against the rest:
+        a row may have no class or several, unlike in `predict`, which gives every row one class.
+        """
+        check_is_fitted(self)
+        if self.calibration_issue_ is not None:
+            message = f"the expected F is unknown: {self.calibration_issue_}"
+            warnings.warn(message, CalibrationWarning, stacklevel=2)
+        else:
+            warn_about_few_positives(self._prior.fewest, len(self._prior.train))
+        decision = self._without_forecast(self._decide(self._proba(X)))
+        return replace(decision, interval=self._interval(decision))
+
+    def _without_forecast(self, decision: Decision) -> Decision:
+        """Remove the expected F where the probabilities are known to be wrong."""
+        if self.calibration_issue_ is None:
+            return decision
+        unknown = (np.nan * np.asarray(decision.expected))[()]
+        return replace(decision, expected=unknown, std=unknown, guarantee=None)
+
+    def _predict(self, X: Any) -> Any:
+        margin = self._margin(X)
+        if not self._warned:
+            self._warned = self._warn_if_few(
+                len(margin),
+                "a batch of fewer than",
+                "selects rows that a larger batch would not select; for online prediction, "
+                "freeze() gives a classifier that decides each row alone",
+            )
+        return self._labels.decode(margin)
+
+    def _warn_if_few(self, n: int, fewer: str, harm: str) -> bool:
+        """Warn of too few rows to hold positives on average, at the median rate of labels."""
+        rates = self._prior.usual_rates
+        joint = rates.size and self._average(self._labels) != "samples"
+        few = FEW_IN_BATCH / np.median(rates) if joint else 0.0
+        if n < few:
+            warnings.warn(
+                f"{fewer} {np.ceil(few):.0f} rows holds fewer than "
+                f"{FEW_IN_BATCH:.0f} positives on average, and {harm}",
+                SmallBatchWarning,
+                stacklevel=4,
+            )
+        return bool(n < few)
+
+    def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
+        counts = self.min_selected is not None or not isinstance(self.max_selected, float | None)
+        average = self._average(self._labels)
+        if counts and average != "samples":
+            raise ValueError(
+                "a classifier with a number as min_selected or max_selected cannot be frozen: "
+                "the number limits a batch, and a frozen classifier decides each row alone"
+            )
+        if self.calibration_issue_ is None:
+            warn_about_few_positives(self._prior.fewest, len(self._prior.train))
+        if X_reference is None:
+            reference, at_rate = self._training_reference(), TargetPrior.sample_like
+        else:
+            reference, at_rate = self._probabilities.scores(X_reference), TargetPrior.moved
+            self._warn_if_few(
+                len(reference),
+                "a reference of fewer than",
+                "its threshold selects rows that a larger reference would not select; pass "
+                "freeze() more rows, without labels",
+            )
+        self = copy(self)
+        if self._prior.deploy is not None:
+            self._prior = replace(self._prior, deploy=self._prior.rates(reference))
+            reference = at_rate(self._prior, reference)
+        decision = self._without_forecast(self._decide(reference, one_vs_rest=True))
+        if average == "samples":  # each row is decided alone already
+            mean, std = float(np.mean(decision.expected)), float(np.mean(decision.std))
+            return fix_threshold(self, self._labels, expected_=mean, std_=std)
+        selected = np.asarray(decision.selected).reshape(reference.shape)
+        middle = np.squeeze(midpoint(reference, selected, average), axis=0)
+        threshold = np.where(selected.any(axis=None if average == "micro" else 0), middle, np.inf)
+        one = self._labels.is_binary or average == "micro"
+        return fix_threshold(
+            self,
+            self._labels,
+            threshold_=float(threshold[0]) if one else threshold,
+            gain_=self._gain(reference, selected),
+            expected_=decision.expected,
+            std_=decision.std,
+            interval_=self._interval(decision),
+        )
+
+    def _training_reference(self) -> Floats:
+        """Return the probabilities of training rows, where those to come are like them."""
+        missing = None
+        if self._prior.by_batch:
+            missing = "the rate to be estimated is not that of training"
+        elif self.held_out_proba_ is None:
+            missing = (
+                "without calibration there are no held-out probabilities to take the threshold from"
+            )
+        elif self._prior.deploy is not None and self._average(self._labels) != "macro":
+            missing = "training does not show whole rows of labels at other rates"
+        if missing is not None or self.held_out_proba_ is None:
+            raise ValueError(f"freeze needs X_reference, rows like the future ones: {missing}")
+        return self.held_out_proba_
+
+    def _decide(self, proba: Floats, *, one_vs_rest: bool = False) -> Decision:
+        """Decide a batch; the classes of a multiclass target share its rows by default."""
+        binary, measure = self._labels.is_binary, self._measure()
+        if self._labels.kind == "multiclass" and not one_vs_rest and is_additive(measure):
+            close = 1e-4  # the part of the best macro F that may be missed
+            return maximize_expected_macro_f(proba, labels_per_row=1, measure=measure, tol=close)
+        return maximize_expected_f(
+            proba[:, 0] if binary else proba,
+            measure=measure,
+            average=None if binary else self._average(self._labels),
+            min_precision=self.min_precision,
+            min_recall=self.min_recall,
+            confidence_level=self.confidence_level,
+            min_selected=self.min_selected,
+            max_selected=self._most_selected(proba, self._labels),
+        )
+
+    def _most_selected(self, proba: Any, labels: Labels) -> int | None:
+        """Return how many may be selected of each set that is decided; None for any number."""
+        if not isinstance(self.max_selected, float):
+            return self.max_selected
+        sizes = {"samples": proba.shape[1], "micro": proba.size, "macro": len(proba)}
+        rate = check_unit_interval("max_selected", self.max_selected)
+        return count_at_rate(rate, sizes[self._average(labels)])
+
+    def estimate_rate(
+        self, X: Any, *, method: str = "likelihood", confidence_level: float = 0.95
+    ) -> Any:
+        """Return the rate of positives in a batch, if rows of each class look as in training.
+
+        Parameters
+        ----------
+        X : array-like
+            The rows, without labels.
+        method : {"likelihood", "moments"}, default="likelihood"
+            The estimator, as in `argmaxf.estimate_rate`. `"moments"` needs the probabilities of
+            training rows while held out, which calibration provides.
+        confidence_level : float, default=0.95
+            Confidence level of the interval.
+
+        Returns
+        -------
+        Interval, list of Interval or ndarray of float
+            The rate with its interval, one for each label of a multilabel target
+            (None for a label with one value only in training); for a multiclass target the most
+            likely share of each class.
+        """
+        check_is_fitted(self)
+        proba = self._probabilities.scores(X)
+        found = self._prior.estimated(proba, method, confidence_level, self.held_out_proba_)
+        return self._for_target(found)
+
+    def _proba(self, X: Any) -> Floats:
+        """Return the probabilities to decide by: calibrated, and moved to the rate of X."""
+        return self._prior.moved(self._probabilities.scores(X))
+
+    def probability_rule(self) -> FixedRule:
+        """Return how probabilities are made, for exports; thresholds are not set."""
+        return replace(
+            self._probabilities, odds=None if self._prior.deploy is None else self._prior.odds()
+        )
+
+    def _average(self, labels: Labels) -> str:
+        return self.average if labels.is_multilabel else "macro"
+
+    def _gain(self, proba: Floats, selected: Bools) -> Any:
+        """Return what a margin is worth to each class, where classes compete for rows."""
+        if self._labels.kind != "multiclass":
+            return 1.0
+        hits, predicted = (proba * selected).sum(axis=0), selected.sum(axis=0)
+        return macro_gain(hits, predicted, proba.sum(axis=0), self._measure())
+
+    def _margin(self, X: Any) -> Floats:
+        proba = self._proba(X)
+        selected = np.asarray(self._decide(proba).selected).reshape(proba.shape)
+        margin = proba - midpoint(proba, selected, self._average(self._labels))
+        return signed(self._gain(proba, selected) * margin, selected)

@@ -105,24 +105,24 @@ class Labels:
         return sparse.csr_matrix(selected.astype(np.int64)) if self.is_sparse else selected * 1
 
     @property
-    def _sign(self) -> int:
+    def sign(self) -> int:
         """The direction of a binary `decision_function`: towards `classes[-1]`."""
         return 1 if self.positive == self.classes[-1] else -1
 
     def orient(self, margin: Floats) -> Floats:
         """Return margins as `decision_function` gives them: binary ones 1-D."""
-        return self._sign * margin[:, 0] if self.is_binary else margin
+        return self.sign * margin[:, 0] if self.is_binary else margin
 
     def margins(self, oriented: Any) -> Floats:
         """Return the output of `decision_function` as (n, n_columns) margins."""
         scores = np.asarray(oriented, dtype=np.float64)
-        return self._sign * scores[:, None] if self.is_binary else scores
+        return self.sign * scores[:, None] if self.is_binary else scores
 
     def both(self, proba: Floats) -> Floats:
         """Return probabilities as `predict_proba` gives them: binary ones for each class."""
         if not self.is_binary:
             return proba
-        both = np.column_stack([1 - proba, proba])[:, :: self._sign]
+        both = np.column_stack([1 - proba, proba])[:, :: self.sign]
         return both[:, -len(self.classes) :]
 
     def one(self, both: Any) -> Floats:
@@ -144,6 +144,12 @@ class Labels:
             if found.any():
                 names = ", ".join(map(str, self.names[found]))
                 warnings.warn(f"labels with {rule}: {names}", stacklevel=4)
+
+
+def counted(columns: Bools, weight: Floats | None) -> tuple[int, list[int]]:
+    """Return how many rows count, and the positives of each label in them."""
+    seen = columns if weight is None else columns[weight > 0]
+    return len(seen), seen.sum(axis=0).tolist()
 
 
 @contextmanager

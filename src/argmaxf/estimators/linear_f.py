@@ -18,9 +18,10 @@ from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import as_weights
 from argmaxf.empirical.soft_f import LinearModel, SoftF, fit_soft_f
 from argmaxf.empirical.svmperf import MarginF, fit_margin_f
-from argmaxf.estimators.fixed_rule import Column, FixedRule, counted, linear_model
-from argmaxf.estimators.meta import FClassifier, best_thresholds, margin
-from argmaxf.estimators.scores import Score
+from argmaxf.estimators.calibration import Calibrated
+from argmaxf.estimators.fixed_rule import FixedRule, linear_scorer, margin
+from argmaxf.estimators.labels import counted
+from argmaxf.estimators.meta import FClassifier, best_thresholds
 from argmaxf.measures import FBeta, Measure
 
 
@@ -64,20 +65,23 @@ class LinearFClassifier(FClassifier):
         if weight is not None and not weight.all():  # rows of weight zero count for nothing
             X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
         columns = self._read_target(y).columns(y)
-        self._seen = counted(columns, weight)
         scale = self._scale(X, weight)
         scaled = X if scale is None else scale.transform(X)
         models = Parallel()(
             delayed(self._fit_column)(scaled, column, weight) for column in columns.T
         )
         self.models_ = [_unscaled(model, scale) for model in models]
-        self.coef_ = np.array([model.coef for model in self.models_])
-        self.intercept_ = np.array([model.intercept for model in self.models_])
-        self.n_iter_ = np.array([model.n_iter for model in self.models_])
+        self.coef_, self.intercept_, self.n_iter_ = (
+            np.array([getattr(model, name) for model in self.models_])
+            for name in ("coef", "intercept", "n_iter")
+        )
         best = best_thresholds(columns, self._scores(X), weight, self._measure(), "macro")
         pairs = zip(self.models_, best.threshold, strict=True)  # some learn it with the score
-        learned = [tuned if m.threshold is None else m.threshold for m, tuned in pairs]
-        self.threshold_ = self._for_target(np.array(learned))
+        learned = np.array([tuned if m.threshold is None else m.threshold for m, tuned in pairs])
+        self.threshold_ = self._for_target(learned)
+        linear = linear_scorer(self._labels, self.coef_, self.intercept_)
+        member, seen = Calibrated([linear], "decision_function"), counted(columns, weight)
+        self._rule = FixedRule(self._labels, [member], learned, seen=seen)
         for found, message, category in self._problems():
             names = [str(n) for n, each in zip(self._labels.names, found, strict=True) if each]
             if names:
@@ -108,17 +112,6 @@ class LinearFClassifier(FClassifier):
 
     def _scores(self, X: Any) -> Floats:
         return np.asarray(X @ self.coef_.T + self.intercept_)
-
-    def fixed_rule(self) -> FixedRule:
-        """Return the linear scores and the thresholds on them."""
-        binary = self._labels.is_binary
-        classes = self.classes_ if binary and len(self.classes_) == 2 else np.array([0, 1])
-        sign = 1.0 if not binary or self._labels.positive == classes[-1] else -1.0
-        lines = zip(self.coef_, self.intercept_, strict=True)
-        models = [linear_model(sign * coef, sign * shift, classes) for coef, shift in lines]
-        columns = [Column([Score(m, "decision_function", sign=sign)], []) for m in models]
-        how = {"on_scores": True, "seen": self._seen}
-        return FixedRule.of(self._labels, [columns], self.threshold_, 1.0, **how)
 
     def _margin(self, X: Any) -> Floats:
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)

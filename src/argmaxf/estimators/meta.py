@@ -26,8 +26,9 @@ from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_weights
 from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
-from argmaxf.estimators.fixed_rule import FixedRule, columns_of, counted
-from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.calibration import Calibrated
+from argmaxf.estimators.fixed_rule import FixedRule, as_sklearn, margin
+from argmaxf.estimators.labels import Labels, counted
 from argmaxf.estimators.scores import (
     HeldOut,
     LabelScorer,
@@ -52,12 +53,6 @@ def best_thresholds(
         threshold = np.where(columns.all(axis=0), -np.inf, threshold)
         threshold = np.where(columns.any(axis=0), threshold, np.inf)
     return replace(best, threshold=threshold)
-
-
-def margin(scores: Floats, threshold: Any, gain: Any = 1.0) -> Floats:
-    """Return how far scores lie above their thresholds, 0 where both are the same infinity."""
-    with np.errstate(invalid="ignore"):
-        return np.where(scores == threshold, 0.0, gain * (scores - threshold))
 
 
 def macro_gain(hits: Any, predicted: Any, positives: Any, measure: Measure) -> Any:
@@ -107,14 +102,15 @@ class FClassifier(ClassifierMixin, BaseEstimator):
     measure: Any = "f1"
     pos_label: Any = None
     _labels: Labels
+    _rule: FixedRule | None = None  # the scores, with thresholds that decide rows one by one
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         with_entries_of(*(base for base in cls.__mro__[1:] if issubclass(base, FClassifier)))(cls)
 
-    @abstractmethod
     def _margin(self, X: Any) -> Floats:
         """Return (n, n_columns) margins: not negative where the label is predicted."""
+        return self.fixed_rule().margin(X)
 
     def predict(self, X: Any) -> Any:
         """Return the predicted labels, in the form of the training target.
@@ -233,11 +229,13 @@ class FClassifier(ClassifierMixin, BaseEstimator):
 
     def fixed_rule(self) -> FixedRule:
         """Return the scores and fixed thresholds by which each row is decided, for exports."""
-        raise ValueError(
-            f"{type(self).__name__} decides rows or labels together, so it has no fixed "
-            "thresholds to export; export what its freeze() returns, with average='macro' or "
-            "'micro' where there are several labels"
-        )
+        if self._rule is None or np.isnan(self._rule.threshold).any():
+            raise ValueError(
+                f"{type(self).__name__} decides rows or labels together, so it has no fixed "
+                "thresholds to export; export what its freeze() returns, with average='macro' or "
+                "'micro' where there are several labels"
+            )
+        return self._rule
 
     def _measure(self) -> Measure:
         """Return the measure to maximize."""
@@ -305,10 +303,8 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         labels = self._read_target(labelled if weight is None else labelled[weight > 0])
         if groups is not None and not self._holds_out:
             fit_params = {"groups": groups, **fit_params}
-        target = labels.target(labelled)
         params = route_fit_params(self, weight, fit_params)
-        columns = labels.columns(target)
-        self._fit(TrainingData(X, y, labels, target, columns, weight, groups, params))
+        self._fit(TrainingData(X, y, labels, weight, groups, params))
         return self
 
     def _show_models(self, models: list[Any]) -> None:
@@ -414,32 +410,18 @@ class ScoreFClassifier(MetaFClassifier):
     def _use(self, model: LabelScorer) -> None:
         """Score new rows by this model."""
         self._model = model
-        self._show_models(getattr(model, "models_", []))
+        self._show_models(model.models_)
+
+    def _cut(self, kind: str, threshold: Any, gain: Any = 1.0) -> None:
+        """Predict a label where the scores of a kind reach its threshold."""
+        member = Calibrated([self._model], kind)
+        self._rule = FixedRule(self._labels, [member], threshold, gain, self._seen)
 
     def _proba(self, X: Any) -> Floats:
         return self._model.scores(X, "predict_proba")
 
 
-class CutFClassifier(ScoreFClassifier):
-    """A classifier with one threshold for each label, on the scores of the wrapped one."""
-
-    @abstractmethod
-    def _cut(self) -> tuple[str, Any, Any]:
-        """Return the kind of scores, the thresholds on them, and what margins are worth."""
-
-    def _margin(self, X: Any) -> Floats:
-        kind, threshold, gain = self._cut()
-        return margin(self._model.scores(X, kind), threshold, gain)
-
-    def fixed_rule(self) -> FixedRule:
-        """Return the scores of each label and the thresholds on them."""
-        kind, threshold, gain = self._cut()
-        how = {"on_scores": kind != "predict_proba", "seen": self._seen}
-        columns = columns_of(self._model, kind)
-        return FixedRule.of(self._labels, [columns], threshold, gain, **how)
-
-
-class PlainClassifier(CutFClassifier):
+class PlainClassifier(ScoreFClassifier):
     """Any classifier at its own threshold, for every kind of target (ML^.5 in the paper)."""
 
     _holds_out = False
@@ -450,16 +432,14 @@ class PlainClassifier(CutFClassifier):
 
     def hold_out(self, rows: TrainingData) -> HeldOut:
         """Fit the wrapped classifier on all rows; there is nothing to tune."""
-        return hold_out(self.estimator, rows, [], rows.params, whole=True)
+        return hold_out(self.estimator, rows, [])
 
     def _learn(self, held_out: HeldOut) -> None:
         """Take probabilities, at 0.5, or decision scores at 0 where there are none."""
-        self._kind = next(iter(held_out.tables))
-        self.threshold_ = 0.5 if self._kind == "predict_proba" else 0.0
+        kind = next(iter(held_out.tables))
+        self.threshold_ = 0.5 if kind == "predict_proba" else 0.0
         self._use(held_out.model)
-
-    def _cut(self) -> tuple[str, Any, Any]:
-        return self._kind, self.threshold_, 1.0
+        self._cut(kind, self.threshold_)
 
 
 class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
@@ -546,13 +526,12 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
 
     def fixed_rule(self) -> FixedRule:
         """Return the scores and thresholds by which each row is decided."""
-        frozen = self.estimator
-        if self.gain_ is None:
-            rule: FixedRule = last_step(frozen).fixed_rule()
-            return rule if frozen is last_step(frozen) else rule.behind(frozen)
-        made: FixedRule = frozen.probability_rule()
-        threshold, gain = made.spread(self.threshold_), made.spread(self.gain_)
-        return replace(made, threshold=threshold, gain=gain)
+        if self.gain_ is not None:
+            rule: FixedRule = self.estimator.probability_rule()
+            return replace(rule, threshold=self.threshold_, gain=self.gain_)
+        *before, _ = getattr(self.estimator, "steps", [None])
+        rule = last_step(self.estimator).fixed_rule()
+        return rule.behind(before) if before else rule
 
     def to_sklearn(self) -> Any:
         """Return a fitted classifier made of scikit-learn's classes, with the same predictions.
@@ -578,8 +557,6 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
         >>> type(service).__name__, int((service.predict(X) != frozen.predict(X)).sum())
         ('FixedThresholdClassifier', 0)
         """
-        from argmaxf.estimators.to_sklearn import as_sklearn
-
         return as_sklearn(self.fixed_rule())
 
     def __sklearn_clone__(self) -> Self:

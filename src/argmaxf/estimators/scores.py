@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
-from sklearn.compose import ColumnTransformer
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_validate
 from sklearn.multioutput import ClassifierChain
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from argmaxf._base.arrays import Bools, Floats, Ints
+from argmaxf._base.lazy import cached_property
 from argmaxf.estimators.folds import Split
 from argmaxf.estimators.labels import Labels, constants_silenced
 
@@ -44,11 +44,19 @@ class TrainingData:
     X: Any  # passed on as it is
     y: Any  # as it was given, with the column names of a frame
     labels: Labels
-    target: NDArray[Any]  # as the wrapped classifier takes it
-    columns: Bools  # one for each label
-    weight: Floats | None
-    groups: Any  # of rows that are held out together
-    params: dict[str, Any]  # for the wrapped classifier's `fit`
+    weight: Floats | None = None
+    groups: Any = None  # of rows that are held out together
+    params: dict[str, Any] = field(default_factory=dict)  # for the wrapped classifier's `fit`
+
+    @cached_property
+    def target(self) -> NDArray[Any]:
+        """The target as the wrapped classifier takes it."""
+        return self.labels.target(self.y)
+
+    @cached_property
+    def columns(self) -> Bools:
+        """The target as one column for each label."""
+        return self.labels.columns(self.target)
 
 
 class LabelScorer(BaseEstimator):
@@ -67,10 +75,10 @@ class LabelScorer(BaseEstimator):
         self.passed = passed  # the parameters of `fit` to request where metadata are routed
 
     @classmethod
-    def of(cls, model: Any, labels: Labels) -> LabelScorer:
-        """Return a fitted classifier as such a function."""
-        scorer = cls(model, labels)
-        scorer.models_, scorer.shared_ = [model], None
+    def of(cls, models: list[Any], labels: Labels) -> LabelScorer:
+        """Return fitted classifiers as such a function: one, or one for each label."""
+        scorer = cls(models[0], labels)
+        scorer.models_, scorer.shared_ = models, None
         return scorer
 
     def fit(self, X: Any, y: NDArray[Any], sample_weight: Any = None, **params: Any) -> LabelScorer:
@@ -185,7 +193,10 @@ class Score:
 
 def _gives_lists(model: Any) -> bool:
     """Whether a model of several labels has a table of probabilities for each, as forests have."""
-    return isinstance(model.classes_, list) and not isinstance(innermost(model), ClassifierChain)
+    classes, model = model.classes_, last_step(model)
+    while isinstance(model, FrozenEstimator):
+        model = last_step(model.estimator)
+    return isinstance(classes, list) and not isinstance(model, ClassifierChain)
 
 
 @dataclass(frozen=True)
@@ -282,26 +293,27 @@ def _keep(read: Callable[[Any, Any], Any], model: Any, X: Any, y: Any) -> float:
 
 
 def score_fits(
-    estimator: Any, labels: Labels, splits: Sequence[Split], params: dict[str, Any], whole: bool
+    estimator: Any, rows: TrainingData, splits: Sequence[Split], whole: bool
 ) -> list[Fit]:
     """Return the fits of a classifier on the rest of each split, and if `whole` on all rows.
 
     They read probabilities, where it has any, and the scores for thresholds.
     """
-    wanted = dict.fromkeys(("predict_proba", response_method(estimator, PREFERRED[labels.kind])))
-    read = partial(LabelScorer.read, kinds=[kind for kind in wanted if has_method(estimator, kind)])
-    one = Fit(LabelScorer(estimator, labels, tuple(params)), params, read)
+    wanted = ("predict_proba", response_method(estimator, PREFERRED[rows.labels.kind]))
+    kinds = [kind for kind in dict.fromkeys(wanted) if has_method(estimator, kind)]
+    scorer = LabelScorer(estimator, rows.labels, tuple(rows.params))
+    one = Fit(scorer, rows.params, partial(LabelScorer.read, kinds=kinds))
     return [*(replace(one, split=split) for split in splits), *([one] if whole else [])]
 
 
 def hold_out(
-    estimator: Any, rows: TrainingData, splits: Sequence[Split], params: dict[str, Any], whole: bool
+    estimator: Any, rows: TrainingData, splits: Sequence[Split], whole: bool = False
 ) -> HeldOut:
     """Return each row's scores from a model that was not trained on it, and all models.
 
     Without splits one model is fitted, and scores the rows it was fitted on.
     """
-    fits = score_fits(estimator, rows.labels, splits, params, whole or not splits)
+    fits = score_fits(estimator, rows, splits, whole or not splits)
     also = None if splits else rows.X
     fitted = Parallel()(delayed(fit.run)(rows.X, rows.target, also) for fit in fits)
     every = (np.arange(0), np.arange(len(rows.target)))
@@ -338,13 +350,6 @@ def last_step(estimator: Any) -> Any:
     return estimator
 
 
-def innermost(model: Any) -> Any:
-    """Return the classifier at the end of pipelines, without what keeps it from being fitted."""
-    while isinstance(inner := last_step(model), FrozenEstimator):
-        model = inner.estimator
-    return inner
-
-
 def weight_parameter(estimator: Any) -> str | None:
     """Return the name by which `fit` takes weights; a pipeline passes them to its last step."""
     if isinstance(estimator, Pipeline) and get_config()["enable_metadata_routing"]:
@@ -365,8 +370,8 @@ def share_features(estimator: Any, X: Any) -> tuple[Pipeline | None, Any, Any]:
     """
     if type(estimator) is not Pipeline or get_config()["enable_metadata_routing"]:
         return None, estimator, X
-    steps = [step for _, step in estimator.steps[:-1]]
-    first = next((i for i, step in enumerate(steps) if not ignores_target(step)), len(steps))
+    free = [ignores_target(step) for _, step in estimator.steps]
+    first = [*free[:-1], False].index(False)
     if not first:
         return None, estimator, X
     shared = clone(estimator[:first])
@@ -378,14 +383,13 @@ def ignores_target(step: Any) -> bool:
 
     That is known of scikit-learn's unsupervised transformers; others may look at an optional y.
     """
-    if step is None or isinstance(step, str):
-        return True
-    if type(step) in (Pipeline, FeatureUnion, ColumnTransformer):
-        inside = step.get_params().values()
-        return all(ignores_target(each) for each in inside if hasattr(each, "fit"))
-    package, module = (*type(step).__module__.split("."), "")[:2]
-    known = package == "sklearn" and module not in ("feature_selection", "cross_decomposition")
-    return known and not get_tags(step).target_tags.required
+    inside = step.get_params().values() if hasattr(step, "get_params") else ()
+    for part in (each for each in (step, *inside) if hasattr(each, "fit")):
+        package, module = (*type(part).__module__.split("."), "")[:2]
+        by_label = module in ("feature_selection", "cross_decomposition")
+        if package != "sklearn" or by_label or get_tags(part).target_tags.required:
+            return False
+    return True
 
 
 def joined(shared: Pipeline | None, model: Any) -> Any:

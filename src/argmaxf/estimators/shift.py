@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,8 +12,8 @@ from scipy.stats import ks_2samp
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import check_choice
-from argmaxf.estimators.labels import Labels
-from argmaxf.estimators.scores import LabelScorer
+from argmaxf.estimators.labels import Labels, counted
+from argmaxf.estimators.scores import HeldOut, LabelScorer, TrainingData
 from argmaxf.measures import Interval
 from argmaxf.prior import ESTIMATE, check_rate, estimate_rate, most_likely_shares
 
@@ -41,15 +42,12 @@ class TargetPrior:
     fewest: int | None = None  # positives in training, of the rarest label that varies there
 
     @classmethod
-    def of(
-        cls, deploy_rate: Any, labels: Labels, columns: Bools, weight: Floats | None
-    ) -> TargetPrior:
+    def of(cls, deploy_rate: Any, rows: TrainingData | HeldOut) -> TargetPrior:
         """Check `deploy_rate`, and take the rates of the training rows."""
-        check_deploy_rate(deploy_rate, labels)
-        prior = cls(labels, np.average(columns, axis=0, weights=weight), deploy_rate)
-        seen = columns if weight is None else columns[weight > 0]
-        positives = seen.sum(axis=0)[prior.varies]
-        return replace(prior, fewest=int(positives.min()) if positives.size else None)
+        check_deploy_rate(deploy_rate, rows.labels)
+        prior = cls(rows.labels, np.average(rows.columns, axis=0, weights=rows.weight), deploy_rate)
+        _, positives = counted(rows.columns, rows.weight)
+        return replace(prior, fewest=min(compress(positives, prior.varies), default=None))
 
     @property
     def by_batch(self) -> bool:

@@ -14,19 +14,17 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.validation import check_choice, check_not_negative, ones_unless
+from argmaxf._base.validation import check_choice, check_not_negative
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.cuts import is_reversed, threshold_std
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.threshold import Threshold
 from argmaxf.estimators.calibration import Calibrated
-from argmaxf.estimators.fixed_rule import FixedRule
 from argmaxf.estimators.folds import is_share, make_splits, seed_of, too_rare
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.meta import (
-    CutFClassifier,
-    FClassifier,
     FixedThresholdFClassifier,
+    ScoreFClassifier,
     best_thresholds,
     fix_threshold,
     macro_gain,
@@ -42,32 +40,30 @@ class TuningRows(NamedTuple):
 
     columns: Bools
     scores: Floats
-    weight: Floats | None  # of each row, or of each of its labels
+    weight: Floats | None  # (n, 1), or of each label
 
     def at(self, prior: TargetPrior, rates: Floats) -> TuningRows:
         """Return the rows weighted to these rates."""
         moved = prior.weights(self.columns, rates)
-        return self._replace(weight=moved * ones_unless(self.weight, len(moved))[:, None])
+        return self._replace(weight=moved if self.weight is None else moved * self.weight)
 
     def labels(self) -> Iterator[TuningRows]:
         """Yield the rows of each label by itself."""
         weight = self.weight
+        each = None if weight is None else np.broadcast_to(weight, self.columns.shape)
         for j in range(self.columns.shape[1]):
-            own = weight[:, j] if weight is not None and weight.ndim == 2 else weight
+            own = None if each is None else each[:, [j]]
             yield TuningRows(self.columns[:, [j]], self.scores[:, [j]], own)
 
-    def counts(self, threshold: Any) -> tuple[Any, Any, Any]:
+    def counts(self, threshold: Any) -> list[Floats]:
         """Return true positives, predicted and actual positives of each label."""
-        selected = self.scores >= threshold
-        weight = ones_unless(self.weight, len(selected))
-        weight = weight if weight.ndim == 2 else weight[:, None]
+        selected, weight = self.scores >= threshold, 1.0 if self.weight is None else self.weight
         cells = (selected & self.columns, selected, self.columns)
-        true, predicted, actual = (np.sum(weight * cell, axis=0) for cell in cells)
-        return true, predicted, actual
+        return [np.sum(weight * cell, axis=0) for cell in cells]
 
 
 @dataclass(eq=False, repr=False)
-class ThresholdFClassifier(CutFClassifier):
+class ThresholdFClassifier(ScoreFClassifier):
     """A classifier whose decision threshold is tuned for F_β, exactly (ML^δ in the paper).
 
     Labels with few positives are smoothed before the threshold is chosen (see `smoothing`).
@@ -195,7 +191,7 @@ class ThresholdFClassifier(CutFClassifier):
         folds = self.cv is not None and (is_share(self.cv) or not rare.all())
         if folds and not isinstance(self.estimator, FrozenEstimator):
             splits = make_splits(self.cv, rows.columns, rows.target, rows.groups)
-        held_out = hold_out(self.estimator, rows, splits, rows.params, whole=len(splits) > 1)
+        held_out = hold_out(self.estimator, rows, splits, whole=len(splits) > 1)
         if len(splits) < 2 or not rare.any():
             return held_out
         own = held_out.model.read(rows.X, tuple(held_out.tables))
@@ -203,33 +199,29 @@ class ThresholdFClassifier(CutFClassifier):
         return replace(held_out, tables=tables)
 
     def _learn(self, held_out: HeldOut) -> None:
-        self._prior = TargetPrior.of(
-            self.deploy_rate, self._labels, held_out.columns, held_out.weight
-        )
+        self._prior = TargetPrior.of(self.deploy_rate, held_out)
         self._use(held_out.model)
         self._logistic = held_out.has_logistic_link()
         # A threshold on scores is shown as one on probabilities, where there are any.
         self._kind = held_out.kind if self._logistic else next(iter(held_out.tables))
         held_out = held_out.take(np.flatnonzero(held_out.fold >= 0))
         scores = held_out.tables[self._kind]
-        rows = TuningRows(held_out.columns, scores, held_out.weight)
+        weight = None if held_out.weight is None else held_out.weight[:, None]
+        rows = TuningRows(held_out.columns, scores, weight)
         if self._prior.by_batch:
-            one_fold = np.zeros(len(scores), dtype=int)
-            tuned = replace(
-                held_out, fold=one_fold, tables={self._kind: scores}, models=[held_out.model]
-            )
+            fold, tables = np.zeros(len(scores), dtype=int), {self._kind: scores}
+            tuned = replace(held_out, fold=fold, tables=tables, models=[held_out.model])
             self._rows, self._curves = rows, Calibrated.fit(tuned, "isotonic")
         elif self._prior.deploy is not None:
             rows = rows.at(self._prior, self._prior.rates())
-        self._set_thresholds(rows)
+        threshold = self._set_thresholds(rows)
         self._set_spread(rows)
         if self._labels.kind != "multiclass" and not self._limits():
-            self._warn_if_reversed(rows)
+            self._warn_if_reversed(rows, threshold)
 
-    def _warn_if_reversed(self, rows: TuningRows) -> None:
+    def _warn_if_reversed(self, rows: TuningRows, threshold: Floats) -> None:
         """Warn the caller of `fit` of labels whose positives have the lower scores."""
-        cuts = np.broadcast_to(self._cuts[1], len(self._labels.names))
-        columns = zip(self._labels.names, rows.columns.T, rows.scores.T, cuts, strict=True)
+        columns = zip(self._labels.names, rows.columns.T, rows.scores.T, threshold, strict=True)
         found = [str(name) for name, y, s, cut in columns if is_reversed(y, s, s >= cut)]
         if found:
             where = "" if self._labels.is_binary else f" of {', '.join(found)}"
@@ -245,30 +237,42 @@ class ThresholdFClassifier(CutFClassifier):
         on_proba = self._logistic or self._kind == "predict_proba"
         return "predict_proba" if on_proba else "decision_function"
 
-    def _set_thresholds(self, rows: TuningRows) -> None:
+    def _set_thresholds(self, rows: TuningRows) -> Floats:
         """Store the thresholds, and what they reach on the rows they were tuned on."""
         best = self._tune(rows)
-        self._gain: Any = 1.0  # what a margin is worth to each class when classes compete for a row
+        threshold, gain = best.threshold, 1.0
         if self._labels.kind == "multiclass" and self.response_method_ == "predict_proba":
-            self._gain = macro_gain(*rows.counts(best.threshold), self._measure())
-        self._cuts = self._shown(best.threshold, rows), best.threshold
+            gain = macro_gain(*rows.counts(threshold), self._measure())
+        shown = self._shown(threshold, rows)
         self.f_ = self._for_target(best.value)
-        self.threshold_ = self._for_target(self._cuts[0])
-        self.log_odds_threshold_ = self._for_target(best.threshold) if self._logistic else None
+        self.threshold_ = self._for_target(shown)
+        self.log_odds_threshold_ = self._for_target(threshold) if self._logistic else None
         self.guarantee_ = None
         if self.confidence_level is not None:
             self.guarantee_ = self._for_target(best.guarantee.tolist())
+        if self._logistic and not np.isnan(shown).any():  # probabilities that are not rounded
+            self._cut("predict_proba", shown)
+        else:
+            self._cut(self._kind, threshold, gain)
+        if self._prior.by_batch:
+            self._rule = None
+        return threshold
 
     def _tune(self, rows: TuningRows) -> Threshold:
         """Return the best threshold on the scores of each label, or of all, within the limits."""
-        if rows.weight is not None and rows.weight.ndim == 2:
+        weight = rows.weight
+        if weight is not None and weight.shape[1] > 1:
             each = [self._tune(label) for label in rows.labels()]
-            threshold = np.concatenate([one.threshold for one in each])
-            value: Any = np.concatenate([one.value for one in each])
+            threshold, value = (
+                np.concatenate([getattr(one, name) for one in each])
+                for name in ("threshold", "value")
+            )
             return replace(each[0], threshold=threshold, value=value)
         plain = self.confidence_level is not None or self.average == "samples"
         return best_thresholds(
-            *rows,
+            rows.columns,
+            rows.scores,
+            None if weight is None else weight[:, 0],
             self._measure(),
             self.average,
             confidence_level=self.confidence_level,
@@ -294,31 +298,22 @@ class ThresholdFClassifier(CutFClassifier):
                 rows = rows._replace(scores=expit(rows.scores))
             seed = check_random_state(seed_of(self.cv)).randint(2**31)
             rng, measure = np.random.default_rng(seed), self._measure()
-            for j, (y, score, weight) in enumerate(rows.labels()):
-                std[j] = threshold_std(y[:, 0], score[:, 0], rng, measure=measure, weight=weight)
-        self.threshold_std_ = self._for_target(np.where(np.isnan(self._cuts[0]), np.nan, std))
+            for j, one in enumerate(rows.labels()):
+                weight = None if one.weight is None else one.weight[:, 0]
+                y, score = one.columns[:, 0], one.scores[:, 0]
+                std[j] = threshold_std(y, score, rng, measure=measure, weight=weight)
+        self.threshold_std_ = self._for_target(np.where(np.isnan(self.threshold_), np.nan, std))
 
     def _at_rates_of(self, X: Any) -> Self:
         """Return the classifier for the most likely rates of a batch."""
         rates = self._prior.rates(self._curves.predict(X))
         fixed = copy(self)
         fixed._prior = replace(self._prior, deploy=rates)
-        fixed._set_thresholds(self._rows.at(self._prior, rates))
+        fixed._set_thresholds(self._rows.at(fixed._prior, rates))
         return fixed
-
-    def _cut(self) -> tuple[str, Any, Any]:
-        """Cut probabilities where they are the logistic function of the scores, and not rounded."""
-        shown, threshold = self._cuts
-        if self._logistic and not np.isnan(shown).any():
-            return "predict_proba", shown, 1.0
-        return self._kind, threshold, self._gain
 
     def _margin(self, X: Any) -> Floats:
         return self._at_rates_of(X)._margin(X) if self._prior.by_batch else super()._margin(X)
-
-    def fixed_rule(self) -> FixedRule:
-        """Return the scores and thresholds of each label, where no batch decides."""
-        return FClassifier.fixed_rule(self) if self._prior.by_batch else super().fixed_rule()
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
         if not self._prior.by_batch:
