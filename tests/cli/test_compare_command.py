@@ -21,13 +21,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import argmaxf
+from argmaxf import AutoFClassifier
 from argmaxf.cli.app import run
 from argmaxf.cli.compare import compare_tables
 from argmaxf.cli.demo import AUTO, cards
 from argmaxf.cli.models import ESTIMATORS, make_classifier
 from argmaxf.cli.tables import read_table, split_like, split_table, with_positive
 from argmaxf.comparison import METHODS
-from argmaxf.comparison.methods import Settings
 from argmaxf.report.page import code
 
 N = 400
@@ -218,7 +218,7 @@ def test_the_code_runs_as_it_is_shown(found, rows, key):
     X = rng.normal(size=(60, 2))
     names = {"X": X, "y": (X[:, 0] > 0.5) * 1, "X_new": X}
     model = make_pipeline(StandardScaler(), LogisticRegression())
-    exec(code(replace(found, estimator=METHODS[key].make(model, Settings()))), names)
+    exec(code(replace(found, estimator=METHODS[key].make(AutoFClassifier(model)))), names)
     assert len(names["labels"]) == 60
 
 
@@ -241,7 +241,7 @@ def test_the_code_runs_with_every_classifier(found, name):
     X = np.random.default_rng(0).normal(size=(60, 2))
     for key in ("plain", "threshold"):
         names = {"X": X, "y": (X[:, 0] > 0.5) * 1, "X_new": X}
-        exec(code(replace(found, estimator=METHODS[key].make(model, Settings()))), names)
+        exec(code(replace(found, estimator=METHODS[key].make(AutoFClassifier(model)))), names)
         assert len(names["labels"]) == 60
         assert type(model).__name__ in repr(names["model"])
 

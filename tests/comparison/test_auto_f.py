@@ -34,7 +34,6 @@ from argmaxf import (
 )
 from argmaxf.comparison import METHODS
 from argmaxf.comparison.cross_validation import CrossValidation
-from argmaxf.comparison.methods import Settings
 from argmaxf.comparison.ranking import MethodScore, choose, score_rows, score_sets
 from argmaxf.comparison.result import data_notes
 from argmaxf.estimators import MultilabelStratifiedKFold, ShiftWarning
@@ -420,7 +419,7 @@ def trial(rare):
     X, y = rare
     keys = ("threshold", "expected", "soft", "plain", "uncalibrated", "blend")
     auto, labels = AutoFClassifier(LogisticRegression(), methods=list(keys)), Labels.of(y)
-    rows = TrainingData(X, y, labels, y, labels.columns(y), None, None, {})
+    rows = TrainingData(X, y, labels)
     made = CrossValidation(auto, rows, needs_model=True)
     made.run()
     return made
@@ -430,7 +429,7 @@ def trial(rare):
 def test_a_method_put_on_the_fitted_model_is_the_method_fitted(rare, trial, key):
     """What is learned from held-out scores and put on the model is what fit would have given."""
     X, y = rare
-    fitted = METHODS[key].make(LogisticRegression(), Settings()).fit(X, y)
+    fitted = METHODS[key].make(AutoFClassifier(LogisticRegression())).fit(X, y)
     assert np.array_equal(trial.fit(METHODS[key]).predict(X), fitted.predict(X))
 
 

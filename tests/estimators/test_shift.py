@@ -72,8 +72,8 @@ def test_moved_rows_are_decided_by_the_batch(seeds):
 
 def familiar(X, y):
     labels = Labels.of(y)
-    rows = TrainingData(X, y, labels, y, labels.columns(y), None, None, {})
-    found = hold_out(MODEL, rows, list(KFold(5).split(X)), {}, whole=False)
+    rows = TrainingData(X, y, labels)
+    found = hold_out(MODEL, rows, list(KFold(5).split(X)))
     return DriftDetector(found.models, "predict_proba", found.tables["predict_proba"])
 
 

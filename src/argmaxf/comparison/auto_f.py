@@ -15,7 +15,7 @@ from argmaxf._base.arrays import Floats
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_weights, how_many
 from argmaxf.comparison.cross_validation import CrossValidation, Progress, advice_silenced
-from argmaxf.comparison.methods import METHODS, Settings
+from argmaxf.comparison.methods import METHODS
 from argmaxf.comparison.result import Comparison, rank
 from argmaxf.constraints import Constraints
 from argmaxf.estimators.calibration import warn_about_weights
@@ -143,7 +143,7 @@ class AutoFClassifier(MetaFClassifier):
     def _fit_plain(self, rows: TrainingData) -> None:
         """Fit the classifier as it is: no label has both positives and negatives."""
         plain = METHODS["plain"]
-        classifier = plain.make(self.estimator, Settings(pos_label=self.pos_label))
+        classifier = plain.make(self)
         held_out = classifier.hold_out(rows)
         self.classifier_, self.chosen_ = classifier.learn(held_out), plain.name
         why = "There is nothing to compare: no label has both positives and negatives."
@@ -334,7 +334,7 @@ def compare_methods(
 
 def _check_enough(cv: CrossValidation, titles: tuple[str, ...], rows: str) -> None:
     """Refuse rows with too few positives or negatives of some label for each fold to have one."""
-    columns, asked = cv.rows.columns, cv.settings.cv
+    columns, asked = cv.rows.columns, cv.auto.cv
     n_folds = getattr(asked, "n_splits", asked)
     n_folds = n_folds if isinstance(n_folds, int) else len(cv.splits)
     if len(columns) < 2 * n_folds:

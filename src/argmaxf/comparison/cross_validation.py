@@ -13,6 +13,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -28,8 +29,9 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import check_count, ones_unless
-from argmaxf.comparison.methods import Method, Settings, methods_for
+from argmaxf.comparison.methods import Method, methods_for
 from argmaxf.comparison.ranking import MethodScore, score_rows, score_sets
+from argmaxf.constraints import Constraints
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.estimators.calibration import CalibrationWarning, is_calibrated
 from argmaxf.estimators.expected_f import SmallBatchWarning
@@ -46,7 +48,7 @@ from argmaxf.estimators.scores import (
 )
 from argmaxf.estimators.shift import DriftDetector, TargetPrior
 from argmaxf.expected.counts import refuse_many
-from argmaxf.measures import GMean
+from argmaxf.measures import GMean, as_measure
 from argmaxf.problem import Problem
 
 N_SETS = 400  # how many sets are drawn where their size is given
@@ -76,39 +78,53 @@ class CrossValidation:
     """
 
     held_out: HeldOut  # scores of the classifier, those of the model to blend with as `other`
-    own: dict[str, HeldOut]  # what methods with models of their own predict
-    tested: dict[str | None, dict[str, Floats]]  # the same for a test set, by method; None: scores
+    tables: dict[str | None, dict[str, Floats]]  # read by each method's own model; None: `held_out`
 
     def __init__(
         self, auto: Any, rows: TrainingData, test: Any = None, needs_model: bool = False
     ) -> None:
-        self.estimator, self.rows, self.test = auto.estimator, rows, test
-        self.settings = settings = Settings.of(auto, rows.labels.positive)
-        self.set_size: int | None = auto.set_size
-        if self.set_size is not None:
-            check_count("set_size", self.set_size)
-        self.online = self.set_size == 1  # each row is decided alone
-        self._check_rate()
-        methods = methods_for(auto.methods, settings.objective)
-        self.prior = TargetPrior.of(settings.deploy_rate, rows)
-        if rows.groups is not None and settings.confidence_level is not None:
+        positive = rows.labels.positive
+        self.auto, self.rows, self.test = copy(auto), rows, test
+        self.auto.pos_label = positive.item() if isinstance(positive, np.generic) else positive
+        self.estimator, self.measure = auto.estimator, as_measure(auto.measure)
+        self.constraints = Constraints.of(auto.constraints)
+        self.guaranteed, self.online = auto.confidence_level is not None, auto.set_size == 1
+        self._check_options()
+        methods = methods_for(auto.methods, self.measure)
+        self.prior = TargetPrior.of(auto.deploy_rate, rows)
+        if rows.groups is not None and self.guaranteed:
             refuse_groups()
-        self.splits = make_splits(settings.cv, rows.columns, rows.target, rows.groups)
+        self.splits = make_splits(auto.cv, rows.columns, rows.target, rows.groups)
         self.needs_model = (needs_model and len(self.splits) > 1) or test is not None
         self.rated = held_out_rows(self.splits, len(rows.columns))
+        self.row_weight = rows.weight  # of each training row, at the target rate
+        if auto.deploy_rate is not None and not self.prior.by_batch:
+            moved = self.prior.weights(rows.columns, self.prior.rates())[:, 0]
+            self.row_weight = moved * ones_unless(rows.weight, len(moved))
         self.truth = rows.columns if test is None else rows.labels.columns(test[1])
+        self.whole = test is not None or auto.set_size is None or self.online
         self.parts = self._parts()
-        self.whole = test is not None or self.set_size is None or self.online
+        self.sets = [each for _, sets in self.parts for each in sets]
+        self.evaluated = np.unique(np.concatenate(self.sets))  # the rows, in order
+        weighted = self.row_weight is not None and test is None
+        self.weight = self.row_weight[self.evaluated] if weighted else None
         self.notes: list[str] = []
         self.fitted: dict[str, Any] = {}  # one classifier of each method that has predicted
         self.methods = self._applicable(methods)
         for method in self.methods:
             if method.wraps:
-                method.make(self.estimator, settings).check(rows.labels, rows.columns)
+                method.make(self.auto).check(rows.labels, rows.columns)
 
-    def _check_rate(self) -> None:
-        """Refuse rates of labels that share rows, and those that single rows cannot show."""
-        rate = self.settings.deploy_rate
+    def _check_options(self) -> None:
+        """Refuse options that single rows, or labels that share rows, cannot have."""
+        auto, rate = self.auto, self.auto.deploy_rate
+        if self.guaranteed != bool(self.constraints.given()):
+            raise ValueError(
+                "a guarantee needs both a constraint and a confidence level, got "
+                f"{str(self.constraints) or 'none'} and confidence_level={auto.confidence_level}"
+            )
+        if auto.set_size is not None:
+            check_count("set_size", auto.set_size)
         if rate is not None and self.rows.labels.is_multilabel:
             raise ValueError(
                 "deploy_rate of AutoFClassifier is for binary and multiclass targets: rows cannot "
@@ -127,13 +143,14 @@ class CrossValidation:
             return [(self.rated, [np.arange(len(self.truth))])]
         folds = [fold for _, fold in self.splits]
         if len(folds) == 1:
-            fold = assign_folds(self.rows.columns[self.rated], 5, seed_of(self.settings.cv))
+            fold = assign_folds(self.rows.columns[self.rated], 5, seed_of(self.auto.cv))
             folds = [self.rated[fold == i] for i in range(5)]
-        size, often = self.set_size, self.weight_in_use
-        often = None if self.settings.deploy_rate is None else often
-        if size is None or self.online:
-            return [(np.setdiff1d(self.rated, part), [part]) for part in folds]
-        seed = check_random_state(seed_of(self.settings.cv)).randint(2**31)
+        each = [(np.setdiff1d(self.rated, part), [part]) for part in folds]
+        if self.whole:
+            return each
+        size, often = self.auto.set_size, self.row_weight
+        often = None if self.auto.deploy_rate is None else often
+        seed = check_random_state(seed_of(self.auto.cv)).randint(2**31)
         rng = np.random.default_rng(seed)
 
         def draw(rows: Ints) -> Ints:
@@ -142,39 +159,14 @@ class CrossValidation:
             drawn: Ints = rng.choice(rows, size, replace=size > len(rows) or p is not None, p=p)
             return drawn
 
-        each = range(-(-N_SETS // len(folds)))
-        return [(np.setdiff1d(self.rated, part), [draw(part) for _ in each]) for part in folds]
-
-    @property
-    def sets(self) -> list[Ints]:
-        """All sets of rows to evaluate, one part after the other."""
-        return [rows for _, sets in self.parts for rows in sets]
-
-    @property
-    def evaluated(self) -> Ints:
-        """The rows that are evaluated, in order."""
-        return np.unique(np.concatenate(self.sets))
-
-    @property
-    def weight_in_use(self) -> Floats | None:
-        """The weight of each training row at the target rate."""
-        weight, columns = self.rows.weight, self.rows.columns
-        if self.settings.deploy_rate is None or self.prior.by_batch:
-            return weight
-        moved = self.prior.weights(columns, self.prior.rates())[:, 0]
-        return moved * ones_unless(weight, len(moved))
-
-    @property
-    def weight(self) -> Floats | None:
-        """The weight of each row evaluated; rows of a test set have none."""
-        weight = self.weight_in_use
-        return None if weight is None or self.test is not None else weight[self.evaluated]
+        times = range(-(-N_SETS // len(folds)))
+        return [(rest, [draw(part) for _ in times]) for rest, (part,) in each]
 
     @property
     def proba(self) -> Floats | None:
         """The classifier's probabilities of the rows evaluated, where it has any."""
-        tables = self.held_out.tables if self.test is None else self.tested[None]
-        return tables["predict_proba"][self.evaluated] if "predict_proba" in tables else None
+        proba = self.tables[None].get("predict_proba")
+        return None if proba is None else proba[self.evaluated]
 
     @property
     def drift_detector(self) -> DriftDetector:
@@ -183,23 +175,34 @@ class CrossValidation:
         return DriftDetector(self.held_out.models, kind, scores[self.rated])
 
     def _applicable(self, methods: list[Method]) -> list[Method]:
-        """Return the methods that can be compared, with all that they blend."""
+        """Return the methods that can be compared, with all that they blend.
+
+        Those whose expectation takes too long for so many rows are left out if others remain.
+        """
         found = [m for m in methods if self._applies(m)]
         keys = {m.key for m in found}
         able = [m for m in found if keys.issuperset(m.members)]
         if not able:
             names = ", ".join(repr(m.key) for m in methods)
-            limited = self.settings.confidence_level is not None
-            what = f"guarantee {self.settings.constraints}" if limited else "take part"
+            what = f"guarantee {self.constraints}" if self.guaranteed else "take part"
             raise ValueError(f"no method can {what} here, got {names}")
-        return self._quick_enough(able)
+        bounded = isinstance(self.measure, GMean) and not self.guaranteed
+        quick = [method for method in able if not method.joint]
+        if bounded or not Problem.of(measure=self.measure).needs_items or not quick:
+            return able
+        batches = [rest for rest, _ in self.parts] if self.online else self.sets
+        try:
+            refuse_many(max(map(len, batches)), self.measure)
+        except ValueError as error:
+            self.notes += [f"{m.name} was left out: {error}" for m in able if m.joint]
+            return quick
+        return able
 
     def _applies(self, method: Method) -> bool:
         """Whether a method can be compared on these rows; a note says why not."""
-        guaranteed = self.settings.confidence_level is not None
-        if (guaranteed or self.prior.by_batch) and not method.adapts:
+        if (self.guaranteed or self.prior.by_batch) and not method.adapts:
             return False
-        if guaranteed and self.online and method.joint:
+        if self.guaranteed and self.online and method.joint:
             self.notes.append(
                 f"{method.name} was left out: its guarantee is for a batch, and rows are predicted "
                 "one at a time"
@@ -216,21 +219,6 @@ class CrossValidation:
             self.notes.append(f"{method.name} was left out, it needs numeric features: {problem}")
         return not problem
 
-    def _quick_enough(self, methods: list[Method]) -> list[Method]:
-        """Leave out methods whose expectation takes too long for so many rows, if others remain."""
-        problem = Problem.of(measure=self.settings.objective)
-        bounded = isinstance(problem.measure, GMean) and self.settings.confidence_level is None
-        able = [method for method in methods if not method.joint]
-        if bounded or not problem.needs_items or not able:
-            return methods
-        batches = [rest for rest, _ in self.parts] if self.online else self.sets
-        try:
-            refuse_many(max(map(len, batches)), problem.measure)
-        except ValueError as error:
-            self.notes += [f"{m.name} was left out: {error}" for m in methods if m.joint]
-            return able
-        return methods
-
     def run(self, progress: Progress = False) -> None:
         """Run the fits, and report each of them to `progress`."""
         labels, smallest = self.rows.labels, self.rows.columns.sum(axis=0)
@@ -240,11 +228,13 @@ class CrossValidation:
                 f"{smallest.min()} of class {str(labels.classes[smallest.argmin()])!r}"
             )
         blended = {key for method in self.methods for key in method.members}
-        of_rows = (self.estimator, self.rows, self.splits, self.needs_model)
-        fits: list[tuple[str | None, Fit]] = [(None, fit) for fit in score_fits(*of_rows)]
-        for method in self.methods:
-            if not method.wraps:
-                fits += [(method.name, fit) for fit in self._own_fits(method, blended)]
+        own = [method for method in self.methods if not method.wraps]
+        fits: list[tuple[str | None, Fit]] = [
+            (None, fit)
+            for fit in score_fits(self.estimator, self.rows, self.splits, self.needs_model)
+        ]
+        for method in own:
+            fits += [(method.name, fit) for fit in self._own_fits(method, method.key in blended)]
         rows = (self.rows.X, self.rows.target, None if self.test is None else self.test[0])
         models = Parallel(return_as="generator")(delayed(fit.run)(*rows) for _, fit in fits)
         show: Any = _print_progress if progress is True else progress or (lambda *_: None)
@@ -255,24 +245,27 @@ class CrossValidation:
             show(number, len(fits), f"{shown}, {'all rows' if fit.split is None else fold}")
             fitted[name].append(next(models))
         show(len(fits), len(fits), "")
-        self.tested = {} if self.test is None else {n: each[-1][1] for n, each in fitted.items()}
-        self.own = {n: self._gathered(n, each) for n, each in fitted.items() if n is not None}
-        other = [self.own[m.name] for m in self.methods if m.key in blended and not m.wraps]
-        self.held_out = replace(self._gathered(None, fitted[None]), other=next(iter(other), None))
+        found = {name: self._gathered(name, each) for name, each in fitted.items()}
+        self.tables = {name: each.tables for name, each in found.items()}
+        if self.test is not None:
+            self.tables = {name: each[-1][1] for name, each in fitted.items()}
+        self.fitted = {method.name: fitted[method.name][-1][0] for method in own}
+        other = [found[method.name] for method in own if method.key in blended]
+        self.held_out = replace(found[None], other=next(iter(other), None))
 
-    def _own_fits(self, method: Method, blended: set[str]) -> Iterator[Fit]:
+    def _own_fits(self, method: Method, blended: bool) -> Iterator[Fit]:
         """Yield the fits of a method with a model of its own: on each fold, and for a test set."""
-        model = method.make(self.estimator, self.settings)
+        model = method.make(self.auto)
         read = partial(_read_predictions, self.rows.labels, self.online)
         one = Fit(model, self._own_params(model), read)
-        if self.test is None or method.key in blended:
+        if self.test is None or blended:
             yield from (replace(one, split=split) for split in self.splits)
         if self.test is not None:
             yield one
 
     def _own_params(self, classifier: Any) -> dict[str, Any]:
         """Return the weights for a method with a model of its own, if it takes them."""
-        name, weight = weight_parameter(classifier), self.weight_in_use
+        name, weight = weight_parameter(classifier), self.row_weight
         return {} if weight is None or name is None else {name: weight}
 
     def _gathered(self, name: str | None, fitted: list[tuple[Any, Any]]) -> HeldOut:
@@ -284,33 +277,31 @@ class CrossValidation:
 
     def learn(self, method: Method, rows: Ints) -> Any:
         """Return a method that trains no model, learned from the held-out scores of some rows."""
-        return method.make(self.estimator, self.settings).learn(self.held_out.take(rows))
+        return method.make(self.auto).learn(self.held_out.take(rows))
 
     def fit(self, method: Method) -> Any:
         """Return a method fitted on all rows; one that trains no model needs no more fits."""
         if method.wraps:
             return self.learn(method, np.arange(len(self.rows.columns)))
-        classifier = method.make(self.estimator, self.settings)
+        classifier = method.make(self.auto)
         with constants_silenced():
             params = self._own_params(classifier)
             return classifier.fit(self.rows.X, self.rows.target, **params)
 
     def predict(self, method: Method) -> list[Prediction]:
         """Return the prediction of each set."""
-        of_test = self.test is not None
+        tables, labels = self.tables[None if method.wraps else method.name], self.rows.labels
         if not method.wraps:
-            own = self.own[method.name]
-            (self.fitted[method.name],) = own.model.models_
-            tables = self.tested[method.name] if of_test else own.tables
             return [(tables["predict"][r] > 0, tables["decision_function"][r]) for r in self.sets]
-        found = []
+        found, scores = [], [*tables.values()][-1]
         for rest, sets in self.parts:
-            made = self.fit(method) if of_test else self.learn(method, rest)
-            for rows in sets:
-                X = self.test[0] if of_test else self.held_out.take(rows)
-                tables = self.tested[None] if of_test else X.tables
-                found.append(self._prediction(method, made, X, tables))
+            made = self.learn(method, rest) if self.test is None else self.fit(method)
+            decides = made.freeze() if self.online else made
             self.fitted[method.name] = made
+            for rows in sets:
+                X = self.held_out.take(rows) if self.test is None else self.test[0]
+                by = labels.one(made.predict_proba(X)) if method.joint else scores[rows]
+                found.append((labels.columns(decides.predict(X)), by))
         return found
 
     def seconds_per_row(self, predict: Callable[[Any], Any]) -> float:
@@ -324,24 +315,16 @@ class CrossValidation:
             seconds.append(time.perf_counter() - start)
         return min(seconds) / n
 
-    def _prediction(
-        self, method: Method, fitted: Any, X: Any, scores: dict[str, Floats]
-    ) -> Prediction:
-        labels = self.rows.labels
-        by = labels.one(fitted.predict_proba(X)) if method.joint else [*scores.values()][-1]
-        fitted = fitted.freeze() if self.online else fitted
-        return labels.columns(fitted.predict(X)), by
-
     def in_order(self, tables: Iterable[NDArray[Any]]) -> NDArray[Any]:
         """Return one table, in the order of the rows evaluated, from those of whole parts."""
         return np.concatenate([*tables])[np.argsort(np.concatenate(self.sets))]
 
     def score(self, selected: Sequence[Bools]) -> MethodScore:
         """Score the predictions of all sets."""
-        truth, measure = self.truth, self.settings.objective
         if not self.whole:
-            return score_sets(truth, selected, self.sets, measure)
-        return score_rows(truth[self.evaluated], self.in_order(selected), measure, self.weight)
+            return score_sets(self.truth, selected, self.sets, self.measure)
+        truth = self.truth[self.evaluated]
+        return score_rows(truth, self.in_order(selected), self.measure, self.weight)
 
 
 def _read_predictions(labels: Labels, online: bool, model: Any, X: Any) -> dict[str, Floats]:

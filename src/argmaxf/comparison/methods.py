@@ -11,7 +11,6 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 
 from argmaxf._base.validation import check_choice
@@ -23,36 +22,7 @@ from argmaxf.estimators.linear_f import MarginFClassifier, SoftFClassifier
 from argmaxf.estimators.meta import PlainClassifier
 from argmaxf.estimators.scores import last_step
 from argmaxf.estimators.threshold_f import ThresholdFClassifier
-from argmaxf.measures import FBeta, Measure, MeasureLike, Ratio, as_measure
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What every method of one comparison is made with."""
-
-    measure: MeasureLike = "f1"
-    pos_label: Any = None
-    cv: Any = 5
-    constraints: Constraints = Constraints()  # noqa: RUF009  it is frozen
-    confidence_level: float | None = None
-    deploy_rate: Any = None
-
-    @classmethod
-    def of(cls, auto: Any, pos_label: Any) -> Settings:
-        """Return those of an `AutoFClassifier`, checked."""
-        limits, level = Constraints.of(auto.constraints), auto.confidence_level
-        if (level is None) != (not limits.given()):
-            raise ValueError(
-                "a guarantee needs both a constraint and a confidence level, got "
-                f"{str(limits) or 'none'} and confidence_level={level}"
-            )
-        positive = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
-        return cls(auto.measure, positive, auto.cv, limits, level, auto.deploy_rate)
-
-    @property
-    def objective(self) -> Measure:
-        """The measure to maximize."""
-        return as_measure(self.measure)
+from argmaxf.measures import FBeta, Measure, Ratio
 
 
 @dataclass(frozen=True)
@@ -115,21 +85,23 @@ class Method:
         """Whether it decides the rows of a batch jointly, by probabilities."""
         return self.rests_on in ("probabilities", "others")
 
-    def make(self, estimator: Any, settings: Settings) -> Any:
-        """Return the method for a classifier, not fitted.
+    def make(self, auto: Any) -> Any:
+        """Return the method for the classifier of an `AutoFClassifier`, not fitted.
 
         One that trains its own model takes the place of the classifier at the end of a pipeline.
         """
         if self.added:
             return clone(self.build)
-        taken, limits = signature(self.build).parameters, settings.constraints.given()
+        taken, limits = signature(self.build).parameters, Constraints.of(auto.constraints).given()
         rate = limits.get("max_selected_rate")
         most = None if rate is None else float(rate)  # a whole number would be that many rows
-        given = {**vars(settings), **limits, "constraints": limits or None, "max_selected": most}
+        given = auto.get_params(deep=False) | limits
+        given |= {"constraints": limits or None, "max_selected": most}
+        estimator = given.pop("estimator")
         if self.joint and not {"min_precision", "min_recall"} & limits.keys():
             given["confidence_level"] = None  # a rate always holds in a batch
         options = {name: value for name, value in given.items() if name in taken}
-        if self.rests_on != "rows":
+        if self.wraps:
             return self.build(estimator, **options)
         own = [last_step(estimator)] if "estimator" in taken else []
         return in_place_of_last(estimator, self.build(*own, **options))

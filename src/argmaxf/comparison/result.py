@@ -233,8 +233,8 @@ def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Compa
     truth, proba = cv.truth[cv.evaluated], cv.proba
     # A guarantee of precision or recall by expected F holds if the probabilities are right. Those
     # learned from few rows are not: at 90 % it held for 60 % of simulated samples of 1,000 rows.
-    limits = {"min_precision", "min_recall"} & cv.settings.constraints.given().keys()
-    guarantees = METHODS["threshold"].name if limits and cv.settings.confidence_level else None
+    limits = {"min_precision", "min_recall"} & cv.constraints.given().keys()
+    guarantees = METHODS["threshold"].name if limits and cv.auto.confidence_level else None
     choice = choose(scores, guarantees)
     evidence = None
     if cv.whole:
@@ -255,7 +255,7 @@ def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Compa
         time_note(cv, standings),
     ]
     return Comparison(
-        measure=cv.settings.objective,
+        measure=cv.measure,
         kind=cv.rows.labels.kind,
         labels=labels,
         rated_on=f"{len(cv.splits)} folds of {names[0]}" if cv.test is None else names[1],
@@ -263,7 +263,7 @@ def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Compa
         methods=standings,
         **choice._asdict(),
         notes=tuple(notes),
-        estimator=chosen.make(cv.estimator, cv.settings),
+        estimator=chosen.make(cv.auto),
         evidence=evidence,
         prefit=isinstance(last_step(cv.estimator), FrozenEstimator),
         positive=str(positive) if isinstance(positive, str) else None,
@@ -285,7 +285,7 @@ def _standing(
         cells["tn"] = ~truth & ~table
         counts = {name: int(np.sum(cell)) for name, cell in cells.items()}
         if cv.weight is None:  # valid for few positives too
-            interval = f_interval(truth, table, measure=cv.settings.objective, average="macro")
+            interval = f_interval(truth, table, measure=cv.measure, average="macro")
     difference = _around(score.value - other.value, score.std_error(other))
     seconds = cv.seconds_per_row(cv.fitted[method.name].predict)
     return Standing(method, interval, difference, counts, seconds)
@@ -343,8 +343,7 @@ def time_note(cv: CrossValidation, standings: Sequence[Standing]) -> str:
 
 def guarantee_notes(cv: CrossValidation, method: Method) -> list[str]:
     """Say what the chosen method guarantees, with what confidence, and its cost."""
-    settings = cv.settings
-    if settings.confidence_level is None:
+    if not cv.guaranteed:
         return []
     with advice_silenced():
         made = cv.learn(method, cv.rated)
@@ -357,14 +356,14 @@ def guarantee_notes(cv: CrossValidation, method: Method) -> list[str]:
         cost = np.mean(free.decide(rows).expected - made.decide(rows).expected)
     level = made.confidence_level
     held = f" with probability {level:g}, if the probabilities are right" if level else ""
-    said = format_cost(float(cost), f"expected {settings.objective.title}")
+    said = format_cost(float(cost), f"expected {cv.measure.title}")
     known = "" if np.isnan(cost) else f"; on the held-out rows this {said}"
-    return [f"guaranteed: {settings.constraints} in each batch{held}{known}"]
+    return [f"guaranteed: {cv.constraints} in each batch{held}{known}"]
 
 
 def rate_notes(cv: CrossValidation) -> list[str]:
     """Say at which rate methods were compared, where it is not that of training."""
-    if cv.settings.deploy_rate is None:
+    if cv.auto.deploy_rate is None:
         return []
     if cv.prior.by_batch:
         return ["Compared at the rate of training; each batch will be corrected to its own rate."]
@@ -384,8 +383,8 @@ def scale_notes(
     """
     name = METHODS["threshold"].name
     own_models = cv.test is None and not isinstance(cv.estimator, FrozenEstimator)
-    random = isinstance(cv.settings.cv, int | None) and cv.rows.groups is None
-    alone = cv.rows.labels.kind != "multiclass" and cv.settings.confidence_level is None
+    random = isinstance(cv.auto.cv, int | None) and cv.rows.groups is None
+    alone = cv.rows.labels.kind != "multiclass" and cv.auto.confidence_level is None
     if name not in scores or not (cv.whole and random and alone and own_models):
         return
     selected, found = zip(*predictions[name], strict=True)
@@ -404,7 +403,7 @@ def scale_notes(
     )
     yield (
         f"The scores of the {len(found)} fold models are on different scales, so no threshold "
-        f"suits them all: {name} reaches {cv.settings.objective.title} {tuned.value:.3f}, but "
+        f"suits them all: {name} reaches {cv.measure.title} {tuned.value:.3f}, but "
         f"selecting the same share of rows in each fold would reach {by_rank.value:.3f}. In use, "
         f"{name} thresholds the scores of one model and may do better or worse than "
         f"here.{low if also else ''}"
