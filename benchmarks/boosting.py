@@ -26,7 +26,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, train_test_split
 
 from argmaxf import ExpectedFClassifier, maximize_empirical_f
-from argmaxf.estimators.folds import assign_folds
+from argmaxf.estimators.labels import assign_folds
 from argmaxf.objectives import SoftFObjective
 from benchmarks.choosing.sets import RealSet, real_sets
 from benchmarks.rare_labels import is_judge

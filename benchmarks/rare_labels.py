@@ -42,7 +42,7 @@ from sklearn.svm import LinearSVC
 
 from argmaxf import maximize_empirical_f, maximize_expected_f
 from argmaxf.estimators.calibration import break_ties
-from argmaxf.estimators.folds import assign_folds, too_rare
+from argmaxf.estimators.labels import assign_folds, too_rare
 from argmaxf.measures import FBeta
 from benchmarks.choosing.sets import real_sets
 from reproduction.datasets import load_mulan, load_reuters

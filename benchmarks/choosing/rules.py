@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argmaxf.comparison.ranking import MethodScore, choose, score_rows
+from argmaxf.comparison.methods import MethodScore, choose, score_rows
 from argmaxf.measures import FBeta
 from benchmarks.choosing.labels import Trial
 from benchmarks.choosing.methods import METHODS

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from argmaxf import SoftFClassifier
-from argmaxf.estimators.folds import assign_folds
+from argmaxf.estimators.labels import assign_folds
 from benchmarks.choosing.sets import RealSet
 
 SPLITS = 3

@@ -17,8 +17,8 @@ from argmaxf.empirical.threshold import Curve as Curve
 from argmaxf.empirical.threshold import Threshold as Threshold
 from argmaxf.empirical.threshold import empirical_f_curve as empirical_f_curve
 from argmaxf.empirical.threshold import maximize_empirical_f as maximize_empirical_f
-from argmaxf.estimators.blend_f import BlendFClassifier as BlendFClassifier
 from argmaxf.estimators.cost_sensitive_f import CostSensitiveFClassifier as CostSensitiveFClassifier
+from argmaxf.estimators.expected_f import BlendFClassifier as BlendFClassifier
 from argmaxf.estimators.expected_f import ExpectedFClassifier as ExpectedFClassifier
 from argmaxf.estimators.joint_f import JointFClassifier as JointFClassifier
 from argmaxf.estimators.linear_f import MarginFClassifier as MarginFClassifier

@@ -227,7 +227,8 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         params = self.estimator.get_params()
         rounds = params["n_estimators"] or 100  # None is XGBoost's default
         first = round(share * rounds)
-        rate = soft_f_rate(params["learning_rate"])
+        rate = params["learning_rate"]  # None is XGBoost's default of 0.3
+        rate = None if rate is None else max(rate, min(3.0 * rate, 0.3))
         then = {"objective": SoftFObjective(self.measure), "learning_rate": rate}
         goes_on_from = "xgb_model" if hasattr(self.estimator, "get_booster") else "init_model"
         self.estimator_: Any = None
@@ -269,11 +270,6 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         positive = self.decision_function(X) >= 0.0
         return self.classes_[positive.astype(int)]
-
-
-def soft_f_rate(rate: float | None) -> float | None:
-    """Return the learning rate with soft F; None is XGBoost's default of 0.3."""
-    return None if rate is None else max(rate, min(3.0 * rate, 0.3))
 
 
 def _rows(

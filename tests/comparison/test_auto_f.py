@@ -34,7 +34,7 @@ from argmaxf import (
 )
 from argmaxf.comparison import METHODS
 from argmaxf.comparison.cross_validation import CrossValidation
-from argmaxf.comparison.ranking import MethodScore, choose, score_rows, score_sets
+from argmaxf.comparison.methods import MethodScore, choose, score_rows, score_sets
 from argmaxf.comparison.result import data_notes
 from argmaxf.estimators import MultilabelStratifiedKFold, ShiftWarning
 from argmaxf.estimators.labels import Labels

@@ -38,7 +38,7 @@ from argmaxf import (
     maximize_empirical_f,
 )
 from argmaxf.empirical.cuts import threshold_std
-from argmaxf.estimators.folds import assign_folds
+from argmaxf.estimators.labels import assign_folds
 from argmaxf.measures import FBeta
 from tests.judges import best_cut
 

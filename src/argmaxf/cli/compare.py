@@ -112,7 +112,7 @@ def compare_tables(
     from argmaxf.cli.models import behind_preprocessing, make_classifier
     from argmaxf.comparison.auto_f import AutoFClassifier, compare_methods
     from argmaxf.comparison.methods import methods_for
-    from argmaxf.estimators.folds import MultilabelStratifiedKFold
+    from argmaxf.estimators.labels import MultilabelStratifiedKFold
     from argmaxf.measures import as_measure
 
     if folds < 2:

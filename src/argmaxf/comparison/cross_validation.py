@@ -29,14 +29,20 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.validation import check_count, ones_unless
-from argmaxf.comparison.methods import Method, methods_for
-from argmaxf.comparison.ranking import MethodScore, score_rows, score_sets
+from argmaxf.comparison.methods import Method, MethodScore, methods_for, score_rows, score_sets
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.estimators.calibration import CalibrationWarning, is_calibrated
 from argmaxf.estimators.expected_f import SmallBatchWarning
-from argmaxf.estimators.folds import assign_folds, held_out_rows, make_splits, seed_of, too_rare
-from argmaxf.estimators.labels import Labels, constants_silenced
+from argmaxf.estimators.labels import (
+    Labels,
+    assign_folds,
+    constants_silenced,
+    held_out_rows,
+    make_splits,
+    seed_of,
+    too_rare,
+)
 from argmaxf.estimators.scores import (
     Fit,
     HeldOut,
@@ -113,7 +119,7 @@ class CrossValidation:
         self.methods = self._applicable(methods)
         for method in self.methods:
             if method.wraps:
-                method.make(self.auto).check(rows.labels, rows.columns)
+                method.make(self.auto).check(rows)
 
     def _check_options(self) -> None:
         """Refuse options that single rows, or labels that share rows, cannot have."""

@@ -17,12 +17,12 @@ from argmaxf._base.validation import how_many
 from argmaxf.comparison.cross_validation import (
     TIMED_ROWS,
     CrossValidation,
-    Prediction,
     advice_silenced,
 )
-from argmaxf.comparison.methods import METHODS, Method
-from argmaxf.comparison.ranking import (
+from argmaxf.comparison.methods import (
     CLEAR_LEAD,
+    METHODS,
+    Method,
     MethodScore,
     choose,
     miscalibration,
@@ -35,6 +35,7 @@ from argmaxf.estimators.shift import Distance
 from argmaxf.expected.values import expected_f
 from argmaxf.measures import Interval, Measure
 
+TUNED = METHODS["threshold"].name
 FEW_EVALUATED = 100  # positives below which a tuned threshold is unstable
 
 
@@ -229,35 +230,34 @@ def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Compa
     """Return the comparison after the fits are run; `names` are those of the rows."""
     with advice_silenced():
         predictions = {method.name: cv.predict(method) for method in cv.methods}
-    scores = {name: cv.score([s for s, _ in each]) for name, each in predictions.items()}
-    truth, proba = cv.truth[cv.evaluated], cv.proba
+    selected = {name: [table for table, _ in each] for name, each in predictions.items()}
+    by = {name: [scores for _, scores in each] for name, each in predictions.items()}
+    scores = {name: cv.score(tables) for name, tables in selected.items()}
+    truth, labels, evidence = cv.truth[cv.evaluated], cv.rows.labels, None
     # A guarantee of precision or recall by expected F holds if the probabilities are right. Those
     # learned from few rows are not: at 90 % it held for 60 % of simulated samples of 1,000 rows.
     limits = {"min_precision", "min_recall"} & cv.constraints.given().keys()
-    guarantees = METHODS["threshold"].name if limits and cv.auto.confidence_level else None
-    choice = choose(scores, guarantees)
-    evidence = None
+    choice = choose(scores, TUNED if limits and cv.guaranteed else None)
     if cv.whole:
-        tables = {n: cv.in_order(s for s, _ in each) for n, each in predictions.items()}
-        by = {n: cv.in_order(s for _, s in each) for n, each in predictions.items()}
-        evidence = Evidence(truth, proba, tables, by)
+        tables = ({n: cv.in_order(each) for n, each in kind.items()} for kind in (selected, by))
+        evidence = Evidence(truth, cv.proba, *tables)
     with advice_silenced():
         standings = tuple(_standing(cv, m, scores, choice.chosen, evidence) for m in cv.methods)
     chosen = next(method for method in cv.methods if method.name == choice.chosen)
-    labels, positive = cv.rows.labels.titles(cv.rows.y), cv.rows.labels.positive
+    titles, positive = labels.titles(cv.rows.y), labels.positive
     notes = [
         *guarantee_notes(cv, chosen),
         *rate_notes(cv),
         *cv.notes,
-        *scale_notes(cv, predictions, scores),
-        *data_notes(truth, proba),
-        *interval_notes(standings, labels, truth),
+        *scale_notes(cv, selected, by, scores),
+        *data_notes(truth, cv.proba),
+        *interval_notes(standings, titles, truth),
         time_note(cv, standings),
     ]
     return Comparison(
         measure=cv.measure,
-        kind=cv.rows.labels.kind,
-        labels=labels,
+        kind=labels.kind,
+        labels=titles,
         rated_on=f"{len(cv.splits)} folds of {names[0]}" if cv.test is None else names[1],
         n_rows=len(truth),
         methods=standings,
@@ -281,9 +281,8 @@ def _standing(
     interval = _around(score.value, score.std_error())
     if evidence is not None:
         truth, table = evidence.truth, evidence.predictions[method.name]
-        cells = {"tp": truth & table, "fp": ~truth & table, "fn": truth & ~table}
-        cells["tn"] = ~truth & ~table
-        counts = {name: int(np.sum(cell)) for name, cell in cells.items()}
+        cells = (truth & table, ~truth & table, truth & ~table, ~truth & ~table)
+        counts = dict(zip(("tp", "fp", "fn", "tn"), map(int, map(np.sum, cells)), strict=True))
         if cv.weight is None:  # valid for few positives too
             interval = f_interval(truth, table, measure=cv.measure, average="macro")
     difference = _around(score.value - other.value, score.std_error(other))
@@ -318,16 +317,14 @@ def interval_notes(
     standings: Sequence[Standing], labels: Sequence[str], truth: Bools
 ) -> Iterator[str]:
     """Say which label has too few rows of a class for the intervals."""
-    if all(standing.score.reliable for standing in standings):
-        return
-    kinds = {"positive": truth.sum(axis=0), "negative": (~truth).sum(axis=0)}
-    few = min(kinds, key=lambda kind: kinds[kind].min())
-    rarest = int(kinds[few].argmin())
-    yield (
-        "The 95 % intervals may hold less often than stated: "
-        f"{labels[rarest]!r} has only {how_many(int(kinds[few][rarest]), few)} in these rows, and "
-        f"intervals of a macro average need {FEWEST_OF_EACH} of every label."
-    )
+    if not all(standing.score.reliable for standing in standings):
+        counts = np.stack([truth.sum(axis=0), (~truth).sum(axis=0)])
+        kind, rarest = np.unravel_index(counts.argmin(), counts.shape)
+        yield (
+            "The 95 % intervals may hold less often than stated: "
+            f"{labels[rarest]!r} has only {how_many(counts.min(), ('positive', 'negative')[kind])} "
+            f"in these rows, and intervals of a macro average need {FEWEST_OF_EACH} of every label."
+        )
 
 
 def time_note(cv: CrossValidation, standings: Sequence[Standing]) -> str:
@@ -361,19 +358,19 @@ def guarantee_notes(cv: CrossValidation, method: Method) -> list[str]:
     return [f"guaranteed: {cv.constraints} in each batch{held}{known}"]
 
 
-def rate_notes(cv: CrossValidation) -> list[str]:
+def rate_notes(cv: CrossValidation) -> Iterator[str]:
     """Say at which rate methods were compared, where it is not that of training."""
-    if cv.auto.deploy_rate is None:
-        return []
     if cv.prior.by_batch:
-        return ["Compared at the rate of training; each batch will be corrected to its own rate."]
-    rates = ", ".join(f"{rate:g}" for rate in cv.prior.rates())
-    return [f"Compared on held-out rows weighted to the target rate: {rates}."]
+        yield "Compared at the rate of training; each batch will be corrected to its own rate."
+    elif cv.prior.deploy is not None:
+        rates = ", ".join(f"{rate:g}" for rate in cv.prior.rates())
+        yield f"Compared on held-out rows weighted to the target rate: {rates}."
 
 
 def scale_notes(
     cv: CrossValidation,
-    predictions: Mapping[str, Sequence[Prediction]],
+    selected: Mapping[str, Sequence[Bools]],
+    by: Mapping[str, Sequence[Floats]],
     scores: Mapping[str, MethodScore],
 ) -> Iterator[str]:
     """Say where the folds' scores differ, and selecting one share of rows in each does better.
@@ -381,14 +378,13 @@ def scale_notes(
     Rows are assigned to folds at random, so shares are alike; where scores are not, the models
     differ, as those of naive Bayes do: each constant feature of a class moves all of its scores.
     """
-    name = METHODS["threshold"].name
     own_models = cv.test is None and not isinstance(cv.estimator, FrozenEstimator)
     random = isinstance(cv.auto.cv, int | None) and cv.rows.groups is None
-    alone = cv.rows.labels.kind != "multiclass" and cv.auto.confidence_level is None
-    if name not in scores or not (cv.whole and random and alone and own_models):
+    alone = cv.rows.labels.kind != "multiclass" and not cv.guaranteed
+    if TUNED not in scores or not (cv.whole and random and alone and own_models):
         return
-    selected, found = zip(*predictions[name], strict=True)
-    share, tuned = np.mean(np.concatenate(selected), axis=0), scores[name]
+    found, tuned = [*by[TUNED]], scores[TUNED]
+    share = np.mean(np.concatenate(selected[TUNED]), axis=0)
     ranks = [np.argsort(np.argsort(-s, axis=0, kind="stable"), axis=0) for s in found]
     by_rank = cv.score([rank < np.round(share * len(rank)) for rank in ranks])
     better = by_rank.value - tuned.value > CLEAR_LEAD * by_rank.std_error(tuned)
@@ -403,19 +399,15 @@ def scale_notes(
     )
     yield (
         f"The scores of the {len(found)} fold models are on different scales, so no threshold "
-        f"suits them all: {name} reaches {cv.measure.title} {tuned.value:.3f}, but "
+        f"suits them all: {TUNED} reaches {cv.measure.title} {tuned.value:.3f}, but "
         f"selecting the same share of rows in each fold would reach {by_rank.value:.3f}. In use, "
-        f"{name} thresholds the scores of one model and may do better or worse than "
+        f"{TUNED} thresholds the scores of one model and may do better or worse than "
         f"here.{low if also else ''}"
     )
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as people list them.
-
-    >>> listed(["a", "b", "c"])
-    'a, b and c'
-    """
+    """Return names as people list them: a, b and c."""
     *head, last = [*names] or [""]
     return f"{', '.join(head)} and {last}" if head else last
 

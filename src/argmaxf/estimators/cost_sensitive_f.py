@@ -85,38 +85,36 @@ class CostSensitiveFClassifier(MetaFClassifier):
 
     def _fit(self, rows: TrainingData) -> None:
         check_count("n_costs", self.n_costs)
-        beta = check_fbeta(self._measure())
-        _check_takes_weights(self.estimator)
-        params = rows.params
+        beta, name = check_fbeta(self._measure()), type(last_step(self.estimator)).__name__
+        weight, params = ones_unless(rows.weight, len(rows.columns)), rows.params
+        if isinstance(self.estimator, FrozenEstimator):
+            raise ValueError(f"estimator must be trained again for each cost, got a {name}")
+        routed = get_config()["enable_metadata_routing"]
+        if not routed and weight_parameter(self.estimator) is None:
+            raise ValueError(f"estimator must take sample_weight in fit, {name} does not")
         if rows.weight is None:
-            params = route_fit_params(self, np.ones(len(rows.columns)), params)
+            params = route_fit_params(self, weight, params)
         if "sample_weight" not in params:
             raise ValueError(
                 f"{type(self.estimator).__name__} must request sample_weight for fit: "
                 "set_fit_request(sample_weight=True)"
             )
-        families = [self._fit_family(rows, column, beta) for column in rows.columns.T]
+        families = [self._fit_family(rows, column, weight, beta) for column in rows.columns.T]
         models, targets, scores = zip(*families, strict=True)
         self.targets_, self.scores_ = np.array(targets), np.array(scores)
-        chosen = self.scores_.argmax(axis=1)
-        constant = np.array([best is None for best in models])
-        self.target_ = np.where(constant, np.nan, self.targets_[np.arange(len(chosen)), chosen])
-        counted = ones_unless(rows.weight, len(rows.columns)) > 0
-        self._certain = np.where(rows.columns[counted].any(axis=0), np.inf, -np.inf)
+        chosen = np.take_along_axis(self.targets_, self.scores_.argmax(axis=1)[:, None], 1)[:, 0]
+        self.target_ = np.where([best is None for best in models], np.nan, chosen)
+        self._always = rows.columns[weight > 0].any(axis=0)  # positive, of constant labels
         self._show_models(list(models))
 
     def _fit_family(
-        self, rows: TrainingData, column: Bools, beta: float
+        self, rows: TrainingData, column: Bools, weight: Floats, beta: float
     ) -> tuple[ThresholdFClassifier | None, Floats, Floats]:
         """Return the best member for one label, the targets tried, and the F each reached."""
-        counted = ones_unless(rows.weight, len(column))
-        rate = float(counted @ column / counted.sum())
-        targets = target_grid(rate, self.n_costs, beta=beta)
-        if is_constant(column[counted > 0]):
+        targets = target_grid(float(weight @ column / weight.sum()), self.n_costs, beta=beta)
+        if is_constant(column[weight > 0]):
             return None, targets, np.full(len(targets), np.nan)
-        labels = Labels.of(column)
-        rows = replace(rows, labels=labels, y=column)
-        family = []
+        rows, family = replace(rows, labels=Labels.of(column), y=column), []
         for target in targets:  # costs are weights in training only, and not in F
             costs = cost_weights(column, target, beta=beta, weight=rows.weight)
             member = ThresholdFClassifier(self.estimator, measure=self.measure, cv=self.cv)
@@ -126,18 +124,16 @@ class CostSensitiveFClassifier(MetaFClassifier):
         return family[scores.argmax()], targets, scores
 
     def _margin(self, X: Any) -> Floats:
-        multiclass = self._labels.kind == "multiclass"
-
         def read(best: Any) -> Any:
-            if not multiclass or best.log_odds_threshold_ is None:
+            if self._labels.kind != "multiclass" or best.log_odds_threshold_ is None:
                 return best.decision_function(X)
             return logit(best.predict_proba(X)[:, 1]) - best.log_odds_threshold_
 
-        return self._by_label(X, self._certain, read)
+        return self._by_label(X, np.where(self._always, np.inf, -np.inf), read)
 
     def _proba(self, X: Any) -> Floats:
         """Return the probabilities of each label's model, under the costs it was trained with."""
-        return self._by_label(X, self._certain > 0, lambda best: best.predict_proba(X)[:, 1])
+        return self._by_label(X, self._always, lambda best: best.predict_proba(X)[:, 1])
 
     def _by_label(self, X: Any, certain: Any, read: Callable[[Any], Floats]) -> Floats:
         """Return what is read from each label's model, and the certain value of constant labels."""
@@ -145,16 +141,6 @@ class CostSensitiveFClassifier(MetaFClassifier):
         pairs = zip(self.estimators_, certain, strict=True)
         columns = [np.full(n, float(c)) if best is None else read(best) for best, c in pairs]
         return np.column_stack(columns)
-
-
-def _check_takes_weights(estimator: Any) -> None:
-    """Refuse a classifier that cannot be trained under costs."""
-    name = type(last_step(estimator)).__name__
-    if isinstance(estimator, FrozenEstimator):
-        raise ValueError(f"estimator must be trained again for each cost, got a {name}")
-    if get_config()["enable_metadata_routing"] or weight_parameter(estimator) is not None:
-        return
-    raise ValueError(f"estimator must take sample_weight in fit, {name} does not")
 
 
 def target_grid(positive_rate: float, n_costs: int, *, beta: float = 1.0) -> Floats:

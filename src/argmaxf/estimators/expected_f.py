@@ -8,13 +8,14 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import check_choice, check_unit_interval
 from argmaxf.constraints import ChanceConstraint, count_at_rate
-from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.interval import f_interval
 from argmaxf.estimators.calibration import (
     Calibrated,
@@ -26,18 +27,19 @@ from argmaxf.estimators.calibration import (
     warn_about_weights,
 )
 from argmaxf.estimators.fixed_rule import FixedRule
-from argmaxf.estimators.folds import make_splits, too_rare
-from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.labels import Labels, too_rare
+from argmaxf.estimators.linear_f import SoftFClassifier
 from argmaxf.estimators.meta import (
     FixedThresholdFClassifier,
     ScoreFClassifier,
     fix_threshold,
     macro_gain,
     midpoint,
+    route_fit_params,
     signed,
 )
-from argmaxf.estimators.scores import HeldOut, TrainingData, hold_out, response_method
-from argmaxf.estimators.shift import TargetPrior, check_deploy_rate
+from argmaxf.estimators.scores import HeldOut, TrainingData, response_method
+from argmaxf.estimators.shift import TargetPrior
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.macro import is_additive, maximize_expected_macro_f
 from argmaxf.expected.maximize import maximize_expected_f
@@ -186,13 +188,14 @@ class ExpectedFClassifier(ScoreFClassifier):
         if self.calibration_issue_ is not None:
             warnings.warn(self.calibration_issue_, CalibrationWarning, stacklevel=3)
 
-    def check(self, labels: Labels, columns: Bools) -> None:
+    def check(self, rows: TrainingData) -> None:
         """Check parameters; classes that compete for rows have no limits and no average."""
         check_calibration(self.calibration)
         check_choice("average", self.average, ("macro", "micro", "samples"))
-        check_deploy_rate(self.deploy_rate, labels)
+        super().check(rows)
+        labels = rows.labels
         chance = ChanceConstraint.of(self.min_precision, self.min_recall, self.confidence_level)
-        most = self._most_selected(columns, labels)
+        most = self._most_selected(rows.columns, labels)
         problem = Problem.of(1.0, self._measure(), 0.0, "split", self.min_selected, most)
         if labels.kind != "multiclass":
             return
@@ -209,23 +212,17 @@ class ExpectedFClassifier(ScoreFClassifier):
             )
 
     def _learn(self, held_out: HeldOut) -> None:
-        self._prior = TargetPrior.of(self.deploy_rate, held_out)
         self._warned = False
         members = self._learn_probabilities(held_out)
         self._probabilities = FixedRule(self._labels, members, seen=self._seen)
         self._held_out_f = self._measured(held_out)
         self._show_models([fitted for m in members for one in m.models for fitted in one.models_])
 
-    def hold_out(self, rows: TrainingData) -> HeldOut:
-        """Fit the classifier once for each fold, or once if it is not calibrated."""
-        if rows.groups is not None and self.confidence_level is not None:
-            refuse_groups()
-        splits = []
-        if self._form(rows.columns) is None:
+    def _needs_folds(self, columns: Bools) -> bool:
+        form = self._form(columns)
+        if form is None:
             response_method(self.estimator, ("predict_proba",))
-        elif not isinstance(self.estimator, FrozenEstimator):
-            splits = make_splits(self.cv, rows.columns, rows.target, rows.groups)
-        return hold_out(self.estimator, rows, splits)
+        return form is not None
 
     def _form(self, columns: Bools) -> Any:
         """Return the form of calibration to use; None leaves the probabilities as they are."""
@@ -262,12 +259,16 @@ class ExpectedFClassifier(ScoreFClassifier):
         truth = truth if several else truth[:, 0]
         return f_interval(truth, selected, measure=self._measure(), average=several)
 
-    def _interval(self, decision: Decision) -> Interval | None:
-        """Return where F will be: between what the probabilities expect and what was measured."""
+    def _forecast(self, decision: Decision) -> Decision:
+        """Add where F will be; no F is expected of probabilities that are known to be wrong."""
+        if self.calibration_issue_ is not None:
+            unknown = (np.nan * np.asarray(decision.expected))[()]
+            return replace(decision, expected=unknown, std=unknown, guarantee=None)
         found = self._held_out_f
         if found is None or not np.isfinite(np.mean(decision.expected)):
-            return None
-        return interval_around(decision.expected, decision.std, found, self._measure())
+            return decision
+        interval = interval_around(decision.expected, decision.std, found, self._measure())
+        return replace(decision, interval=interval)
 
     def _has_probabilities(self) -> bool:
         form = calibration_form(self.calibration, self.estimator)
@@ -292,15 +293,7 @@ class ExpectedFClassifier(ScoreFClassifier):
             warnings.warn(message, CalibrationWarning, stacklevel=2)
         else:
             warn_about_few_positives(self._prior.fewest, len(self._prior.train))
-        decision = self._without_forecast(self._decide(self._proba(X)))
-        return replace(decision, interval=self._interval(decision))
-
-    def _without_forecast(self, decision: Decision) -> Decision:
-        """Remove the expected F where the probabilities are known to be wrong."""
-        if self.calibration_issue_ is None:
-            return decision
-        unknown = (np.nan * np.asarray(decision.expected))[()]
-        return replace(decision, expected=unknown, std=unknown, guarantee=None)
+        return self._forecast(self._decide(self._proba(X)))
 
     def _predict(self, X: Any) -> Any:
         margin = self._margin(X)
@@ -351,7 +344,7 @@ class ExpectedFClassifier(ScoreFClassifier):
         if self._prior.deploy is not None:
             self._prior = replace(self._prior, deploy=self._prior.rates(reference))
             reference = at_rate(self._prior, reference)
-        decision = self._without_forecast(self._decide(reference, one_vs_rest=True))
+        decision = self._forecast(self._decide(reference, one_vs_rest=True))
         if average == "samples":  # each row is decided alone already
             mean, std = float(np.mean(decision.expected)), float(np.mean(decision.std))
             return fix_threshold(self, self._labels, expected_=mean, std_=std)
@@ -366,7 +359,7 @@ class ExpectedFClassifier(ScoreFClassifier):
             gain_=self._gain(reference, selected),
             expected_=decision.expected,
             std_=decision.std,
-            interval_=self._interval(decision),
+            interval_=decision.interval,
         )
 
     def _training_reference(self) -> Floats:
@@ -454,10 +447,103 @@ class ExpectedFClassifier(ScoreFClassifier):
         if self._labels.kind != "multiclass":
             return 1.0
         hits, predicted = (proba * selected).sum(axis=0), selected.sum(axis=0)
-        return macro_gain(hits, predicted, proba.sum(axis=0), self._measure())
+        return macro_gain(self._measure(), hits, predicted, proba.sum(axis=0))
 
     def _margin(self, X: Any) -> Floats:
         proba = self._proba(X)
         selected = np.asarray(self._decide(proba).selected).reshape(proba.shape)
-        margin = proba - midpoint(proba, selected, self._average(self._labels))
-        return signed(self._gain(proba, selected) * margin, selected)
+        return signed(proba, selected, self._average(self._labels), self._gain(proba, selected))
+
+
+class BlendFClassifier(ExpectedFClassifier):
+    """A classifier with the highest expected F_β by the mean of two models; experimental.
+
+    The probability of a row is the mean of two: that of the classifier, and that of a linear model
+    trained for F (`SoftFClassifier`). Both are calibrated on held-out rows. They make different
+    errors: on real imbalanced sets their mean beat each of them
+    (docs/background/method-study.md). As with `ExpectedFClassifier`, `predict(X)` decides all rows
+    of X jointly; use `freeze` for single rows.
+
+    Both models are fitted once for each fold. Parameters of `fit` are passed on to the classifier;
+    the linear model gets the weights only.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The classifier. If it is a pipeline, the linear model shares its preprocessing.
+    other : estimator, default=None
+        The model to blend with it; by default the linear one.
+    measure : str, Measure or callable, default="f1"
+        What to maximize: F_β such as ``"f2"``, ``"jaccard"``, or a ratio of `argmaxf.measures`.
+    cv : int, float, splitter object or list of splits, default=5
+        How rows are held out, as in `ThresholdFClassifier`.
+    deploy_rate : float, array-like of float, "estimate" or None, default=None
+        The rate of positives where it predicts, as in `ExpectedFClassifier`.
+    pos_label : as in `FClassifier`
+
+    Attributes
+    ----------
+    members_ : list of ExpectedFClassifier
+        The classifier and the linear model, calibrated.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(600, weights=[0.9], random_state=0)
+    >>> BlendFClassifier(GaussianNB()).fit(X, y).decide(X).k
+    63
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        other: Any = None,
+        measure: Any = "f1",
+        cv: Any = 5,
+        deploy_rate: Any = None,
+        pos_label: Any = None,
+    ) -> None:
+        super().__init__(
+            estimator, measure=measure, cv=cv, deploy_rate=deploy_rate, pos_label=pos_label
+        )
+        self.other = other
+
+    def hold_out(self, rows: TrainingData) -> HeldOut:
+        """Fit both models once for each fold; without folds, the classifier alone."""
+        held_out = self._member(self.estimator).hold_out(rows)
+        if too_rare(rows.columns).all():  # calibration needs rows of both classes
+            return held_out
+        other = self.other
+        if other is None:
+            linear = SoftFClassifier(measure=self.measure, pos_label=self.pos_label)
+            other = in_place_of_last(self.estimator, linear)
+        member = self._member(other)
+        params = route_fit_params(member, rows.weight, {})
+        return replace(held_out, other=member.hold_out(replace(rows, params=params)))
+
+    def _member(self, model: Any) -> ExpectedFClassifier:
+        return ExpectedFClassifier(
+            model, measure=self.measure, cv=self.cv, pos_label=self.pos_label
+        )
+
+    def _learn_probabilities(self, held_out: HeldOut) -> list[Calibrated]:
+        both = [held_out] if held_out.other is None else [held_out, held_out.other]
+        members = [self._member(each.model.estimator).learn(each) for each in both]
+        self.members_, self.calibration_ = members, members[0].calibration_
+        known = [m.held_out_proba_ for m in members if m.held_out_proba_ is not None]
+        self.held_out_proba_ = np.mean(known, axis=0) if len(known) == len(members) else None
+        issues = [m.calibration_issue_ for m in members if m.calibration_issue_ is not None]
+        self.calibration_issue_ = issues[0] if issues else None
+        return [each for member in members for each in member.probability_rule().members]
+
+
+def in_place_of_last(estimator: Any, classifier: Any) -> Any:
+    """Return `classifier`, behind the preprocessing of `estimator` if that is a pipeline."""
+    if get_config()["enable_metadata_routing"]:
+        classifier = classifier.set_fit_request(sample_weight=True)
+    if not isinstance(estimator, Pipeline):
+        return classifier
+    *steps, (name, _) = clone(estimator).steps
+    return Pipeline([*steps, (name, classifier)])

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from argmaxf._base.arrays import Floats
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.linear_f import check_fbeta
-from argmaxf.estimators.meta import MetaFClassifier, midpoint, signed
+from argmaxf.estimators.meta import MetaFClassifier, signed
 from argmaxf.estimators.scores import (
     LabelScorer,
     TrainingData,
@@ -133,8 +133,7 @@ class JointFClassifier(MetaFClassifier):
         if not self._labels.is_multilabel:
             return self._proba(X) - (0.5 if self._labels.is_binary else 0.0)
         decision: Any = self.decide(X)
-        worth, selected = decision.contribution, decision.selected
-        return signed(worth - midpoint(worth, selected, "samples"), selected)
+        return signed(decision.contribution, decision.selected, "samples")
 
     def _parameters(self, X: Any) -> tuple[Floats, Floats]:
         """Return P(y_i = 1, S = s | x), rows × labels × counts, and P(S = 0 | x)."""

@@ -37,6 +37,8 @@ class LinearFClassifier(FClassifier):
     """
 
     models_: list[Any]
+    standardize: bool = False
+    fit_intercept: bool
 
     @abstractmethod
     def _fit_label(self, X: Any, y: Bools, weight: Floats | None) -> LinearModel:
@@ -65,12 +67,15 @@ class LinearFClassifier(FClassifier):
         if weight is not None and not weight.all():  # rows of weight zero count for nothing
             X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
         columns = self._read_target(y).columns(y)
-        scale = self._scale(X, weight)
-        scaled = X if scale is None else scale.transform(X)
+        scaled, scale = X, None
+        if self.standardize:
+            centred = self.fit_intercept and not sparse.issparse(X)
+            scale = StandardScaler(with_mean=centred).fit(X, sample_weight=weight)
+            scaled = scale.transform(X)
         models = Parallel()(
             delayed(self._fit_column)(scaled, column, weight) for column in columns.T
         )
-        self.models_ = [_unscaled(model, scale) for model in models]
+        self.models_ = models if scale is None else [_unscaled(model, scale) for model in models]
         self.coef_, self.intercept_, self.n_iter_ = (
             np.array([getattr(model, name) for model in self.models_])
             for name in ("coef", "intercept", "n_iter")
@@ -96,14 +101,10 @@ class LinearFClassifier(FClassifier):
         )
         return [([not model.converged for model in self.models_], stopped, ConvergenceWarning)]
 
-    def _options(self, without: str) -> dict[str, Any]:
-        """Return the options of training."""
+    def _options(self) -> dict[str, Any]:
+        """Return the options of training; the measure is given in the form that it takes."""
         given: dict[str, Any] = self.get_params(deep=False)
-        return {name: each for name, each in given.items() if name not in ("pos_label", without)}
-
-    def _scale(self, X: Any, weight: Any) -> StandardScaler | None:
-        """Return the scaler of the features; None trains on them as they are."""
-        return None
+        return {n: v for n, v in given.items() if n not in ("pos_label", "standardize", "measure")}
 
     def _fit_column(self, X: Any, column: Bools, weight: Any) -> LinearModel:
         if is_constant(column):
@@ -118,10 +119,8 @@ class LinearFClassifier(FClassifier):
         return margin(self._scores(X), self.threshold_)
 
 
-def _unscaled(model: LinearModel, scale: StandardScaler | None) -> LinearModel:
+def _unscaled(model: LinearModel, scale: StandardScaler) -> LinearModel:
     """Return a score of scaled features as one of the features themselves."""
-    if scale is None:
-        return model
     coef = model.coef / scale.scale_
     shift = coef @ scale.mean_ if scale.with_mean else 0.0
     return replace(model, coef=coef, intercept=model.intercept - float(shift))
@@ -199,15 +198,9 @@ class SoftFClassifier(LinearFClassifier):
     max_iter: int = 1000
     pos_label: Any = None
 
-    def _scale(self, X: Any, weight: Any) -> StandardScaler | None:
-        if not self.standardize:
-            return None
-        centred = self.fit_intercept and not sparse.issparse(X)
-        return StandardScaler(with_mean=centred).fit(X, sample_weight=weight)
-
     def _fit_label(self, X: Any, y: Bools, weight: Floats | None) -> SoftF:
-        options = {**self._options("standardize"), "measure": self._measure()}
-        return fit_soft_f(X, y, sample_weight=weight, **options)
+        how = {"measure": self._measure(), "sample_weight": weight}
+        return fit_soft_f(X, y, **how, **self._options())
 
 
 @dataclass(eq=False, repr=False)
@@ -276,4 +269,4 @@ class MarginFClassifier(LinearFClassifier):
 
     def _fit_label(self, X: Any, y: Bools, weight: Floats | None) -> MarginF:
         beta = check_fbeta(self._measure())
-        return fit_margin_f(X, y, beta=beta, sample_weight=weight, **self._options("measure"))
+        return fit_margin_f(X, y, beta=beta, sample_weight=weight, **self._options())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from copy import copy
 from dataclasses import replace
 from typing import Any, Self
 
@@ -25,10 +26,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_weights
+from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
 from argmaxf.estimators.calibration import Calibrated
 from argmaxf.estimators.fixed_rule import FixedRule, as_sklearn, margin
-from argmaxf.estimators.labels import Labels, counted
+from argmaxf.estimators.labels import Labels, counted, make_splits
 from argmaxf.estimators.scores import (
     HeldOut,
     LabelScorer,
@@ -37,6 +39,7 @@ from argmaxf.estimators.scores import (
     last_step,
     weight_parameter,
 )
+from argmaxf.estimators.shift import TargetPrior, check_deploy_rate
 from argmaxf.expected.decision import Decision
 from argmaxf.expected.values import expected_f
 from argmaxf.measures import Interval, Measure, Ratio, as_measure
@@ -55,7 +58,7 @@ def best_thresholds(
     return replace(best, threshold=threshold)
 
 
-def macro_gain(hits: Any, predicted: Any, positives: Any, measure: Measure) -> Any:
+def macro_gain(measure: Measure, hits: Any, predicted: Any, positives: Any) -> Any:
     """Return how much a macro mean gains per unit of probability above a class's threshold.
 
     One more row of probability p moves V = cT / (k + b_out S + (b_in - b_out) T), as F_β is, by
@@ -79,9 +82,9 @@ def midpoint(proba: Floats, selected: Bools, average: str) -> Floats:
     return np.asarray((lowest + highest) / 2)
 
 
-def signed(margin: Floats, selected: Bools) -> Floats:
+def signed(values: Floats, selected: Bools, average: str, gain: Any = 1.0) -> Floats:
     """Return margins whose sign is the decision, also for items tied with the threshold."""
-    tiny = np.finfo(np.float64).tiny
+    margin, tiny = gain * (values - midpoint(values, selected, average)), np.finfo(np.float64).tiny
     return np.asarray(np.where(selected, np.maximum(margin, tiny), np.minimum(margin, -tiny)))
 
 
@@ -225,7 +228,7 @@ class FClassifier(ClassifierMixin, BaseEstimator):
         return self._freeze(X_reference)
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
-        return fix_threshold(self, self._labels)
+        return fix_threshold(copy(self), self._labels)
 
     def fixed_rule(self) -> FixedRule:
         """Return the scores and fixed thresholds by which each row is decided, for exports."""
@@ -363,24 +366,27 @@ def route_fit_params(meta: MetaFClassifier, weight: Any, params: dict[str, Any])
 class ScoreFClassifier(MetaFClassifier):
     """A classifier that decides by the scores of the wrapped one, learned from held-out rows."""
 
+    cv: Any = None  # how rows are held out, where this is needed
+    confidence_level: float | None = None
+    deploy_rate: Any = None
+    _refits = False  # the model on all rows after those of the folds
     _model: LabelScorer
+    _prior: TargetPrior
 
     def _fit(self, rows: TrainingData) -> None:
-        self.check(rows.labels, rows.columns)
+        self.check(rows)
         self.learn(self.hold_out(rows))
 
-    def check(self, labels: Labels, columns: Bools) -> None:
+    def check(self, rows: TrainingData) -> None:
         """Refuse parameters that do not suit the target, before anything is fitted.
 
         Parameters
         ----------
-        labels : Labels
-            The labels of the target.
-        columns : ndarray of bool
-            The target, one column for each label.
+        rows : TrainingData
+            The checked arguments of `fit`.
         """
+        check_deploy_rate(self.deploy_rate, rows.labels)
 
-    @abstractmethod
     def hold_out(self, rows: TrainingData) -> HeldOut:
         """Return fitted models, and their scores of rows they were not trained on.
 
@@ -389,6 +395,16 @@ class ScoreFClassifier(MetaFClassifier):
         rows : TrainingData
             The checked arguments of `fit`.
         """
+        if rows.groups is not None and self.confidence_level is not None:
+            refuse_groups()
+        splits = []
+        if self._needs_folds(rows.columns) and not isinstance(self.estimator, FrozenEstimator):
+            splits = make_splits(self.cv, rows.columns, rows.target, rows.groups)
+        return hold_out(self.estimator, rows, splits, whole=self._refits and len(splits) > 1)
+
+    def _needs_folds(self, columns: Bools) -> bool:
+        """Whether rows are held out to learn from them."""
+        return False
 
     def learn(self, held_out: HeldOut) -> Self:
         """Learn how to decide by held-out scores; a comparison shares them among classifiers.
@@ -400,17 +416,15 @@ class ScoreFClassifier(MetaFClassifier):
         """
         self._labels, self.classes_ = held_out.labels, held_out.labels.classes
         self._seen = counted(held_out.columns, held_out.weight)
+        self._prior = TargetPrior.of(self.deploy_rate, held_out)
+        self._model = held_out.model
+        self._show_models(self._model.models_)
         self._learn(held_out)
         return self
 
     @abstractmethod
     def _learn(self, held_out: HeldOut) -> None:
         """Learn how to decide; the labels are known."""
-
-    def _use(self, model: LabelScorer) -> None:
-        """Score new rows by this model."""
-        self._model = model
-        self._show_models(model.models_)
 
     def _cut(self, kind: str, threshold: Any, gain: Any = 1.0) -> None:
         """Predict a label where the scores of a kind reach its threshold."""
@@ -430,15 +444,10 @@ class PlainClassifier(ScoreFClassifier):
         self.estimator = estimator
         self.pos_label = pos_label
 
-    def hold_out(self, rows: TrainingData) -> HeldOut:
-        """Fit the wrapped classifier on all rows; there is nothing to tune."""
-        return hold_out(self.estimator, rows, [])
-
     def _learn(self, held_out: HeldOut) -> None:
         """Take probabilities, at 0.5, or decision scores at 0 where there are none."""
         kind = next(iter(held_out.tables))
         self.threshold_ = 0.5 if kind == "predict_proba" else 0.0
-        self._use(held_out.model)
         self._cut(kind, self.threshold_)
 
 

@@ -24,8 +24,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.lazy import cached_property
-from argmaxf.estimators.folds import Split
-from argmaxf.estimators.labels import Labels, constants_silenced
+from argmaxf.estimators.labels import Labels, Split, constants_silenced
 
 # The first of these that a classifier has gives the scores for thresholds and calibration. A
 # multinomial model's decision_function does not score one class against the rest. Log-odds are for

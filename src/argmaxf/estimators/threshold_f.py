@@ -10,18 +10,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_random_state
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.validation import check_choice, check_not_negative
 from argmaxf.constraints import Constraints
 from argmaxf.empirical.cuts import is_reversed, threshold_std
-from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.threshold import Threshold
 from argmaxf.estimators.calibration import Calibrated
-from argmaxf.estimators.folds import is_share, make_splits, seed_of, too_rare
-from argmaxf.estimators.labels import Labels
+from argmaxf.estimators.labels import is_share, seed_of, too_rare
 from argmaxf.estimators.meta import (
     FixedThresholdFClassifier,
     ScoreFClassifier,
@@ -29,8 +26,8 @@ from argmaxf.estimators.meta import (
     fix_threshold,
     macro_gain,
 )
-from argmaxf.estimators.scores import HeldOut, TrainingData, hold_out
-from argmaxf.estimators.shift import TargetPrior, check_deploy_rate
+from argmaxf.estimators.scores import HeldOut, TrainingData
+from argmaxf.estimators.shift import TargetPrior
 
 SATURATED = 25.0  # log-odds from which probabilities are too close to 1 to order rows
 
@@ -153,12 +150,14 @@ class ThresholdFClassifier(ScoreFClassifier):
     smoothing: float = 50
     deploy_rate: Any = None
     pos_label: Any = None
+    _refits = True
 
-    def check(self, labels: Labels, columns: Bools) -> None:
+    def check(self, rows: TrainingData) -> None:
         """Refuse constraints on classes that compete for rows, and guarantees at another rate."""
+        labels = rows.labels
         check_not_negative("smoothing", self.smoothing)
         check_choice("average", self.average, ("macro", "micro", "samples"))
-        check_deploy_rate(self.deploy_rate, labels)
+        super().check(rows)
         shared = self.average != "macro"
         if shared and not labels.is_multilabel:
             raise ValueError(
@@ -180,27 +179,22 @@ class ThresholdFClassifier(ScoreFClassifier):
     def _limits(self) -> dict[str, Any]:
         return Constraints.of(self.constraints).given()
 
+    def _needs_folds(self, columns: Bools) -> bool:
+        return self.cv is not None and (is_share(self.cv) or not too_rare(columns).all())
+
     def hold_out(self, rows: TrainingData) -> HeldOut:
         """Fit the classifier, and hold out rows to tune on where that is possible.
 
         A label that is too rare for folds has the scores of the model trained on all rows.
         """
-        if rows.groups is not None and self.confidence_level is not None:
-            refuse_groups()
-        rare, splits = too_rare(rows.columns), []
-        folds = self.cv is not None and (is_share(self.cv) or not rare.all())
-        if folds and not isinstance(self.estimator, FrozenEstimator):
-            splits = make_splits(self.cv, rows.columns, rows.target, rows.groups)
-        held_out = hold_out(self.estimator, rows, splits, whole=len(splits) > 1)
-        if len(splits) < 2 or not rare.any():
+        held_out, rare = super().hold_out(rows), too_rare(rows.columns)
+        if len(held_out.models) < 2 or not rare.any():
             return held_out
         own = held_out.model.read(rows.X, tuple(held_out.tables))
         tables = {kind: np.where(rare, own[kind], t) for kind, t in held_out.tables.items()}
         return replace(held_out, tables=tables)
 
     def _learn(self, held_out: HeldOut) -> None:
-        self._prior = TargetPrior.of(self.deploy_rate, held_out)
-        self._use(held_out.model)
         self._logistic = held_out.has_logistic_link()
         # A threshold on scores is shown as one on probabilities, where there are any.
         self._kind = held_out.kind if self._logistic else next(iter(held_out.tables))
@@ -239,10 +233,10 @@ class ThresholdFClassifier(ScoreFClassifier):
 
     def _set_thresholds(self, rows: TuningRows) -> Floats:
         """Store the thresholds, and what they reach on the rows they were tuned on."""
-        best = self._tune(rows)
-        threshold, gain = best.threshold, 1.0
+        best, gain = self._tune(rows), 1.0
+        threshold: Floats = best.threshold
         if self._labels.kind == "multiclass" and self.response_method_ == "predict_proba":
-            gain = macro_gain(*rows.counts(threshold), self._measure())
+            gain = macro_gain(self._measure(), *rows.counts(threshold))
         shown = self._shown(threshold, rows)
         self.f_ = self._for_target(best.value)
         self.threshold_ = self._for_target(shown)
@@ -317,7 +311,7 @@ class ThresholdFClassifier(ScoreFClassifier):
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
         if not self._prior.by_batch:
-            return fix_threshold(copy(self), self._labels)
+            return super()._freeze(X_reference)
         if X_reference is None:
             raise ValueError(
                 "freeze needs X_reference, rows like the future ones, to estimate the rate"
