@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -60,7 +60,6 @@ from argmaxf.problem import Problem
 N_SETS = 400  # how many sets are drawn where their size is given
 TIMED_ROWS = 200  # in the batch whose prediction is timed
 Progress = bool | Callable[[int, int, str], None]
-Prediction = tuple[Bools, Floats]  # the labels selected in one set, and the scores that decided
 
 
 @contextmanager
@@ -111,9 +110,10 @@ class CrossValidation:
         self.whole = test is not None or auto.set_size is None or self.online
         self.parts = self._parts()
         self.sets = [each for _, sets in self.parts for each in sets]
-        self.evaluated = np.unique(np.concatenate(self.sets))  # the rows, in order
-        weighted = self.row_weight is not None and test is None
-        self.weight = self.row_weight[self.evaluated] if weighted else None
+        self.places = np.concatenate(self.sets)  # the rows of all sets, one set after the other
+        self.evaluated = np.unique(self.places)  # the rows, in order
+        weight = self.row_weight if test is None else None
+        self.weight = None if weight is None else weight[self.evaluated]
         self.notes: list[str] = []
         self.fitted: dict[str, Any] = {}  # one classifier of each method that has predicted
         self.methods = self._applicable(methods)
@@ -294,21 +294,21 @@ class CrossValidation:
             params = self._own_params(classifier)
             return classifier.fit(self.rows.X, self.rows.target, **params)
 
-    def predict(self, method: Method) -> list[Prediction]:
-        """Return the prediction of each set."""
+    def predict(self, method: Method) -> tuple[Bools, Floats]:
+        """Return the labels selected in all sets, and the scores that decided."""
         tables, labels = self.tables[None if method.wraps else method.name], self.rows.labels
         if not method.wraps:
-            return [(tables["predict"][r] > 0, tables["decision_function"][r]) for r in self.sets]
-        found, scores = [], [*tables.values()][-1]
+            return tables["predict"][self.places] > 0, tables["decision_function"][self.places]
+        selected, by, scores = [], [], [*tables.values()][-1]
         for rest, sets in self.parts:
             made = self.learn(method, rest) if self.test is None else self.fit(method)
             decides = made.freeze() if self.online else made
             self.fitted[method.name] = made
             for rows in sets:
                 X = self.held_out.take(rows) if self.test is None else self.test[0]
-                by = labels.one(made.predict_proba(X)) if method.joint else scores[rows]
-                found.append((labels.columns(decides.predict(X)), by))
-        return found
+                by.append(labels.one(made.predict_proba(X)) if method.joint else scores[rows])
+                selected.append(labels.columns(decides.predict(X)))
+        return np.concatenate(selected), np.concatenate(by)
 
     def seconds_per_row(self, predict: Callable[[Any], Any]) -> float:
         """Return how long a prediction takes for each row of a small batch."""
@@ -321,14 +321,15 @@ class CrossValidation:
             seconds.append(time.perf_counter() - start)
         return min(seconds) / n
 
-    def in_order(self, tables: Iterable[NDArray[Any]]) -> NDArray[Any]:
-        """Return one table, in the order of the rows evaluated, from those of whole parts."""
-        return np.concatenate([*tables])[np.argsort(np.concatenate(self.sets))]
+    def in_order(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Return a table of whole parts in the order of the rows evaluated."""
+        return table[np.argsort(self.places)]
 
-    def score(self, selected: Sequence[Bools]) -> MethodScore:
+    def score(self, selected: Bools) -> MethodScore:
         """Score the predictions of all sets."""
         if not self.whole:
-            return score_sets(self.truth, selected, self.sets, self.measure)
+            each = np.split(selected, len(self.sets))
+            return score_sets(self.truth, each, self.sets, self.measure)
         truth = self.truth[self.evaluated]
         return score_rows(truth, self.in_order(selected), self.measure, self.weight)
 

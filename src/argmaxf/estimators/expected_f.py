@@ -213,6 +213,8 @@ class ExpectedFClassifier(ScoreFClassifier):
 
     def _learn(self, held_out: HeldOut) -> None:
         self._warned = False
+        self.held_out_proba_: Floats | None = None
+        self.calibration_issue_: str | None = None
         members = self._learn_probabilities(held_out)
         self._probabilities = FixedRule(self._labels, members, seen=self._seen)
         self._held_out_f = self._measured(held_out)
@@ -231,7 +233,7 @@ class ExpectedFClassifier(ScoreFClassifier):
 
     def _learn_probabilities(self, held_out: HeldOut) -> list[Calibrated]:
         """Return what gives the probabilities; set those of held-out rows, and what is wrong."""
-        self.calibration_, self.calibration_issue_ = self._form(held_out.columns), None
+        self.calibration_ = self._form(held_out.columns)
         if self.calibration_ is not None:
             calibrated = Calibrated.fit(held_out, self.calibration_)
             self.held_out_proba_ = calibrated.held_out(held_out)

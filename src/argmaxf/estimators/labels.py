@@ -248,7 +248,7 @@ def make_splits(cv: Any, columns: Bools, target: NDArray[Any], groups: Any = Non
     elif isinstance(number, int | np.integer):
         if groups is None:
             y = columns if columns.shape[1] > 1 else columns[:, 0]
-            cv = MultilabelStratifiedKFold(number, random_state=getattr(cv, "random_state", 0))
+            cv = MultilabelStratifiedKFold(int(number), random_state=getattr(cv, "random_state", 0))
         elif np.ndim(y) == 1:
             cv = StratifiedGroupKFold(number, shuffle=True, random_state=seed)
         else:

@@ -199,7 +199,7 @@ class SoftFClassifier(LinearFClassifier):
     pos_label: Any = None
 
     def _fit_label(self, X: Any, y: Bools, weight: Floats | None) -> SoftF:
-        how = {"measure": self._measure(), "sample_weight": weight}
+        how: dict[str, Any] = {"measure": self._measure(), "sample_weight": weight}
         return fit_soft_f(X, y, **how, **self._options())
 
 

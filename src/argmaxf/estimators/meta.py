@@ -501,22 +501,7 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Do nothing: the classifier is fitted, and its thresholds are fixed.
-
-        Parameters
-        ----------
-        X : object
-            Ignored.
-        y : object
-            Ignored.
-
-        Returns
-        -------
-        FixedThresholdFClassifier
-            The classifier itself.
-        """
-        return self
+    fit, __sklearn_clone__ = FrozenEstimator.fit, FrozenEstimator.__sklearn_clone__
 
     def _freeze(self, X_reference: Any) -> Self:
         return self
@@ -567,9 +552,6 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
         ('FixedThresholdClassifier', 0)
         """
         return as_sklearn(self.fixed_rule())
-
-    def __sklearn_clone__(self) -> Self:
-        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")

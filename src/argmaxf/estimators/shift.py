@@ -157,15 +157,15 @@ def check_deploy_rate(deploy_rate: Any, labels: Labels) -> None:
         check_choice("deploy_rate", deploy_rate, (ESTIMATE,))
         return
     rates = np.atleast_1d(check_rate("deploy_rate", deploy_rate))
-    n = len(labels.names)
-    if labels.kind != "multiclass":
-        if rates.shape not in ((1,), (n,)):
-            raise ValueError(
-                f"deploy_rate must be a number or one for each of {n} labels, got {rates.size}"
-            )
-    elif rates.shape != (n,):
-        raise ValueError(f"deploy_rate must have a share for each of {n} classes, got {rates.size}")
-    elif abs(rates.sum() - 1.0) > 1e-6:
+    n, shares = len(labels.names), labels.kind == "multiclass"
+    if rates.shape != (n,) and (shares or rates.shape != (1,)):
+        must = (
+            f"have a share for each of {n} classes"
+            if shares
+            else (f"be a number or one for each of {n} labels")
+        )
+        raise ValueError(f"deploy_rate must {must}, got {rates.size}")
+    if shares and abs(rates.sum() - 1.0) > 1e-6:
         raise ValueError(
             f"deploy_rate must have shares of the classes that sum to 1, got {rates.sum():g}"
         )
