@@ -249,3 +249,12 @@ def test_a_calibration_of_ones_own_is_refused_by_name():
     service = frozen(ExpectedFClassifier(LINEAR, calibration=Rounded(out_of_bounds="clip")), X, y)
     with pytest.raises(ValueError, match="calibration by Rounded cannot be exported"):
         service.to_sklearn()
+
+
+@pytest.mark.filterwarnings("ignore:y has one class only")
+@pytest.mark.parametrize("only", ["a", 0, 1])
+@pytest.mark.parametrize("classifier", [SoftFClassifier(), ThresholdFClassifier(GaussianNB())])
+def test_a_target_with_one_class(classifier, only):
+    X, y = np.arange(20.0)[:, None], np.full(20, only)
+    service = classifier.fit(X, y).freeze().to_sklearn()
+    assert service.predict(X).tolist() == y.tolist()

@@ -133,9 +133,14 @@ class AutoFClassifier(MetaFClassifier):
         if cv.online and hasattr(self.classifier_, "freeze"):
             with advice_silenced():
                 self.classifier_ = self.classifier_.freeze()
-        train = float(np.mean([len(part) for part, _ in cv.splits])) / len(rows.columns)
-        same = self.deploy_rate is None and rows.weight is None and self.set_size in (None, 1)
-        self._held_out_f = _with_more_rows(report, 1.0 / train) if same else None
+        self._held_out_f: Interval | None = None
+        if self.deploy_rate is None and rows.weight is None and self.set_size in (None, 1):
+            # The models of the folds had fewer rows to learn from.
+            train = float(np.mean([len(part) for part, _ in cv.splits])) / len(rows.columns)
+            f, best = report.method.score, report.measure.ends[1]
+            gain = (best - f.value) * (1.0 - train**LEARNING_RATE)
+            more = {name: getattr(f, name) + gain for name in ("low", "value", "high")}
+            self._held_out_f = replace(f, **more)
         self._drift: DriftDetector | None = cv.drift_detector
         self._model = cv.held_out.model
         self._show_models(self._model.models_)
@@ -207,13 +212,6 @@ class AutoFClassifier(MetaFClassifier):
         if hasattr(self.classifier_, "decision_function"):
             return self._labels.margins(self.classifier_.decision_function(X))
         return np.where(self._labels.columns(self.classifier_.predict(X)), 1.0, -1.0)
-
-
-def _with_more_rows(report: Comparison, times: float) -> Interval:
-    """Return the F of the chosen method, if its models have `times` as many rows to learn from."""
-    score, best = report.method.score, report.measure.ends[1]
-    gain = (best - score.value) * (1.0 - times**-LEARNING_RATE)
-    return replace(score, low=score.low + gain, value=score.value + gain, high=score.high + gain)
 
 
 @with_entries_of(AutoFClassifier)

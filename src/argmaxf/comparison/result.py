@@ -249,7 +249,7 @@ def rank(cv: CrossValidation, names: tuple[str, str] = ("X", "X_test")) -> Compa
         *guarantee_notes(cv, chosen),
         *rate_notes(cv),
         *cv.notes,
-        *scale_notes(cv, *predictions.get(TUNED, (None, None)), scores),
+        *scale_notes(cv, predictions, scores),
         *data_notes(truth, cv.proba),
         *interval_notes(standings, titles, truth),
         time_note(cv, standings),
@@ -368,11 +368,11 @@ def rate_notes(cv: CrossValidation) -> Iterator[str]:
 
 
 def scale_notes(
-    cv: CrossValidation, selected: Any, by: Any, scores: Mapping[str, MethodScore]
+    cv: CrossValidation,
+    predictions: Mapping[str, tuple[Bools, Floats]],
+    scores: Mapping[str, MethodScore],
 ) -> Iterator[str]:
     """Say where the folds' scores differ, and selecting one share of rows in each does better.
-
-    `selected` and `by` are of the tuned threshold, where it takes part.
 
     Rows are assigned to folds at random, so shares are alike; where scores are not, the models
     differ, as those of naive Bayes do: each constant feature of a class moves all of its scores.
@@ -382,8 +382,9 @@ def scale_notes(
     alone = cv.rows.labels.kind != "multiclass" and not cv.guaranteed
     if TUNED not in scores or not (cv.whole and random and alone and own_models):
         return
+    (selected, by), tuned = predictions[TUNED], scores[TUNED]
     found = np.split(by, np.cumsum([len(rows) for rows in cv.sets])[:-1])
-    share, tuned = np.mean(selected, axis=0), scores[TUNED]
+    share = np.mean(selected, axis=0)
     ranks = [np.argsort(np.argsort(-s, axis=0, kind="stable"), axis=0) for s in found]
     by_rank = cv.score(np.concatenate([rank < np.round(share * len(rank)) for rank in ranks]))
     better = by_rank.value - tuned.value > CLEAR_LEAD * by_rank.std_error(tuned)
