@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
@@ -293,10 +293,10 @@ def _of_classifier(fitted: Any, about: dict[str, Any]) -> dict[str, Any]:
     curves = [
         [
             [
-                {"scores": score.method} | curve_data(column.curves[i] if column.curves else None)
-                for i, score in enumerate(column.scores)
+                {"scores": s.method} | curve_data(curve)
+                for s, curve in zip_longest(c.scores, c.curves)
             ]
-            for column in label
+            for c in label
         ]
         for label in zip(*rule.columns(), strict=True)
     ]

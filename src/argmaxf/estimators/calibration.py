@@ -29,7 +29,6 @@ FAR, LESS_FAR = np.log(2.0), np.log(1.2)  # log-odds from mean probability to ra
 CLEAR, LESS_CLEAR = 5.0, 3.0  # standard errors; the lesser ones are for reweighted models
 LARGEST = 1e300  # stands for the infinite scores of labels with one value in training
 TIE = 1e-9  # the part by which probabilities are lowered to order equal ones
-FEW_POSITIVES = 10  # in training, below which a forecast of F is unreliable
 NEUTRAL_WEIGHTS = {  # options that weight classes, and their values that do not
     "class_weight": (None,),
     "scale_pos_weight": (None, 1, 1.0),
@@ -334,19 +333,6 @@ def warn_about_weights(columns: Bools, weight: Any, deploy_rate: Any) -> None:
             CalibrationWarning,
             stacklevel=4,
         )
-
-
-def warn_about_few_positives(positives: int | None, n_labels: int) -> None:
-    """Warn the caller's caller that the predicted F rests on few positives."""
-    if positives is None or positives >= FEW_POSITIVES:
-        return
-    of = " of the rarest label" if n_labels > 1 else ""
-    warnings.warn(
-        f"the predicted F is based on {how_many(positives, 'positive')}{of} in training: other "
-        "training rows would give a different value",
-        CalibrationWarning,
-        stacklevel=3,
-    )
 
 
 def _too_sharp(proba: Floats, columns: Bools, weight: Any) -> str | None:

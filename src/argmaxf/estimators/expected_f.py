@@ -23,7 +23,6 @@ from argmaxf.estimators.calibration import (
     calibration_form,
     calibration_issue,
     check_calibration,
-    warn_about_few_positives,
     warn_about_weights,
 )
 from argmaxf.estimators.fixed_rule import FixedRule
@@ -294,7 +293,7 @@ class ExpectedFClassifier(ScoreFClassifier):
             message = f"the expected F is unknown: {self.calibration_issue_}"
             warnings.warn(message, CalibrationWarning, stacklevel=2)
         else:
-            warn_about_few_positives(self._prior.fewest, len(self._prior.train))
+            self._prior.warn_if_few()
         return self._forecast(self._decide(self._proba(X)))
 
     def _predict(self, X: Any) -> Any:
@@ -331,7 +330,7 @@ class ExpectedFClassifier(ScoreFClassifier):
                 "the number limits a batch, and a frozen classifier decides each row alone"
             )
         if self.calibration_issue_ is None:
-            warn_about_few_positives(self._prior.fewest, len(self._prior.train))
+            self._prior.warn_if_few()
         if X_reference is None:
             reference, at_rate = self._training_reference(), TargetPrior.sample_like
         else:

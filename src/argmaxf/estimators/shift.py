@@ -11,12 +11,14 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from argmaxf._base.arrays import Bools, Floats, Ints
-from argmaxf._base.validation import check_choice
+from argmaxf._base.validation import check_choice, how_many
+from argmaxf.estimators.calibration import CalibrationWarning
 from argmaxf.estimators.labels import Labels, counted
 from argmaxf.estimators.scores import HeldOut, LabelScorer, TrainingData
 from argmaxf.measures import Interval
 from argmaxf.prior import ESTIMATE, check_rate, estimate_rate, most_likely_shares
 
+FEW_POSITIVES = 10  # in training, below which a forecast of F is unreliable
 READINGS = (
     "Scores alone cannot tell two causes apart. (1) Covariate shift: the features have another "
     "distribution, but similar rows are positive as often as in training. The probabilities "
@@ -48,6 +50,18 @@ class TargetPrior:
         prior = cls(rows.labels, np.average(rows.columns, axis=0, weights=rows.weight), deploy_rate)
         _, positives = counted(rows.columns, rows.weight)
         return replace(prior, fewest=min(compress(positives, prior.varies), default=None))
+
+    def warn_if_few(self) -> None:
+        """Warn the caller's caller that the predicted F rests on few positives."""
+        if self.fewest is None or self.fewest >= FEW_POSITIVES:
+            return
+        of = " of the rarest label" if len(self.train) > 1 else ""
+        warnings.warn(
+            f"the predicted F is based on {how_many(self.fewest, 'positive')}{of} in training: "
+            "other training rows would give a different value",
+            CalibrationWarning,
+            stacklevel=3,
+        )
 
     @property
     def by_batch(self) -> bool:
