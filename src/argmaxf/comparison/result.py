@@ -31,7 +31,7 @@ from argmaxf.comparison.methods import (
 from argmaxf.constraints import format_cost
 from argmaxf.empirical.interval import FEWEST_OF_EACH, f_interval
 from argmaxf.estimators.scores import last_step
-from argmaxf.estimators.shift import Distance
+from argmaxf.estimators.shift import clear_difference
 from argmaxf.expected.values import expected_f
 from argmaxf.measures import Interval, Measure
 
@@ -390,7 +390,7 @@ def scale_notes(
     better = by_rank.value - tuned.value > CLEAR_LEAD * by_rank.std_error(tuned)
     rest = [np.concatenate(found[:i] + found[i + 1 :]) for i in range(len(found))]
     pairs = zip(found, rest, strict=True)
-    if not better or not any(Distance.between(*pair, len(found)).matters for pair in pairs):
+    if not better or not any(clear_difference(*pair, len(found)) for pair in pairs):
         return
     also = [method.name for method in cv.methods if method.key in ("expected", "blend")]
     low = (

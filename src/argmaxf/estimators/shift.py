@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 from scipy.stats import ks_2samp
@@ -185,25 +185,21 @@ def check_deploy_rate(deploy_rate: Any, labels: Labels) -> None:
         )
 
 
-class Distance(NamedTuple):
-    """How far two tables of scores differ, for the label with the largest difference."""
+def clear_difference(
+    one: Floats, other: Floats, comparisons: int = 1
+) -> tuple[float, float] | None:
+    """Return the Kolmogorov-Smirnov distance of two tables of scores, and its p-value.
 
-    largest: float  # Kolmogorov-Smirnov distance
-    p_value: float  # Bonferroni-corrected over all comparisons
-
-    @classmethod
-    def between(cls, one: Floats, other: Floats, comparisons: int = 1) -> Self:
-        """Compare the scores of each label; `comparisons` counts such pairs of tables."""
-        if min(len(one), len(other)) < 2:
-            return cls(0.0, 1.0)
-        tests = [ks_2samp(*pair, method="asymp") for pair in zip(one.T, other.T, strict=True)]
-        p_value = min(1.0, comparisons * len(tests) * min(test.pvalue for test in tests))
-        return cls(max(test.statistic for test in tests), p_value)
-
-    @property
-    def matters(self) -> bool:
-        """Whether it is significant and large: large batches find any difference."""
-        return self.p_value < 1e-3 and self.largest > 0.1
+    They are of the label with the largest distance, Bonferroni-corrected over labels and
+    `comparisons` of such tables. None where the distance is not significant, or small: large
+    batches find any difference.
+    """
+    if min(len(one), len(other)) < 2:
+        return None
+    tests = [ks_2samp(*pair, method="asymp") for pair in zip(one.T, other.T, strict=True)]
+    p_value = min(1.0, comparisons * len(tests) * min(test.pvalue for test in tests))
+    largest = max(test.statistic for test in tests)
+    return (largest, p_value) if p_value < 1e-3 and largest > 0.1 else None
 
 
 class ShiftWarning(UserWarning):
@@ -234,13 +230,14 @@ class DriftDetector:
         shares = [
             model.scores(X, self.kind)[i :: len(self.models)] for i, model in enumerate(self.models)
         ]
-        found = Distance.between(self.scores, np.concatenate(shares))
-        if not found.matters:
+        found = clear_difference(self.scores, np.concatenate(shares))
+        if found is None:
             return
+        largest, p_value = found
         right = "right for the first cause" if by_batch else "tuned in training, right for neither"
         warnings.warn(
             "this batch is unlike the training data: its scores differ by "
-            f"{found.largest:.2f} (Kolmogorov-Smirnov, p = {found.p_value:.1g}). {READINGS} The "
+            f"{largest:.2f} (Kolmogorov-Smirnov, p = {p_value:.1g}). {READINGS} The "
             f"method in use, {chosen}, is {right}.",
             ShiftWarning,
             stacklevel=4,
