@@ -258,3 +258,11 @@ def test_a_target_with_one_class(classifier, only):
     X, y = np.arange(20.0)[:, None], np.full(20, only)
     service = classifier.fit(X, y).freeze().to_sklearn()
     assert service.predict(X).tolist() == y.tolist()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_threshold_behind_the_preprocessing_of_a_users_pipeline(target):
+    X, y, X_new = halves(*TARGETS[target]())
+    mine = make_pipeline(StandardScaler(), ThresholdFClassifier(LINEAR))
+    service = frozen(AutoFClassifier(LINEAR, methods=[("mine", mine)], cv=3), X, y)
+    np.testing.assert_array_equal(service.to_sklearn().predict(X_new), service.predict(X_new))

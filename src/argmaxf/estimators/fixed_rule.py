@@ -77,11 +77,14 @@ class FixedRule:
         return [member.columns() for member in self.members]
 
     def behind(self, steps: Steps) -> FixedRule:
-        """Return the rule of linear models behind the transformers of a pipeline."""
-        (linear,) = self.members[0].models
-        models = [Pipeline([*steps, ("classifier", model)]) for model in linear.models_]
-        scorer = LabelScorer.of(models, self.labels)
-        return replace(self, members=[Calibrated([scorer], "decision_function")])
+        """Return the rule behind the transformers of a pipeline whose last step it is of."""
+
+        def behind(scorer: LabelScorer) -> LabelScorer:
+            models = [Pipeline([*steps, ("classifier", model)]) for model in scorer.models_]
+            return LabelScorer.of(models, self.labels)
+
+        members = [replace(m, models=[behind(scorer) for scorer in m.models]) for m in self.members]
+        return replace(self, members=members)
 
 
 def margin(scores: Floats, threshold: Any, gain: Any = 1.0) -> Floats:
