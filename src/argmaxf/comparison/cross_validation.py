@@ -279,7 +279,7 @@ class CrossValidation:
         if name is not None:
             fitted = [(LabelScorer.of([model], self.rows.labels), read) for model, read in fitted]
         splits = self.splits if len(fitted) >= len(self.splits) else []
-        return HeldOut.of(fitted, splits, self.rows.columns, self.rows.weight)
+        return HeldOut.of(fitted, splits, self.rows)
 
     def learn(self, method: Method, rows: Ints) -> Any:
         """Return a method that trains no model, learned from the held-out scores of some rows."""

@@ -22,7 +22,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.validation import how_many
+from argmaxf._base.validation import how_many, ones_unless
 from argmaxf.estimators.scores import HeldOut, LabelScorer, Score, last_step
 
 FAR, LESS_FAR = np.log(2.0), np.log(1.2)  # log-odds from mean probability to rate of positives
@@ -265,26 +265,25 @@ class CalibrationWarning(UserWarning):
     """
 
 
-def calibration_issue(
-    models: list[Any], proba: Floats, columns: Bools, weight: Any, seen: bool | None
-) -> str | None:
+def calibration_issue(rows: HeldOut) -> str | None:
     """Return why the probabilities are known to be wrong, or None if nothing indicates it.
 
-    `seen` says whether the models were trained on these very rows, on which an overfitted model
-    looks calibrated; of a model that came fitted it is not known, None.
+    If the models were trained on these very rows (`seen`), an overfitted one looks calibrated.
     """
-    causes = " and ".join(dict.fromkeys(cause for model in models for cause in reweighting(model)))
+    proba, columns, seen = rows.tables["predict_proba"], rows.columns, rows.seen
+    found = (cause for model in rows.model.models_ for cause in reweighting(model))
+    causes = " and ".join(dict.fromkeys(found))
     remedy = "calibrate them (calibration='isotonic'"
     remedy += ")" if seen else ", on rows the model was not trained on)"
     if causes:
         remedy += ", or train without reweighting: the decision needs none"
-    weight = np.ones(len(columns)) if weight is None else weight
-    expected, found = weight @ proba, weight @ columns
+    weight = ones_unless(rows.weight, len(columns))
+    expected, there = weight @ proba, weight @ columns
     limits = (LESS_FAR, LESS_CLEAR) if causes else (FAR, CLEAR)
     variance = (weight**2) @ (proba * (1 - proba))
-    worst = _worst(expected, found, weight.sum(), variance, *limits)
+    worst = _worst(expected, there, weight.sum(), variance, *limits)
     if worst is not None:
-        said = f"{how_many(round(expected[worst]), 'positive')} where there are {found[worst]:,.0f}"
+        said = f"{how_many(round(expected[worst]), 'positive')} where there are {there[worst]:,.0f}"
         because = f" ({causes})" if causes else ""
         return f"the probabilities expect {said}{because}: {remedy}"
     sharp = _too_sharp(proba, columns, weight)

@@ -238,11 +238,8 @@ class ExpectedFClassifier(ScoreFClassifier):
             self.held_out_proba_ = calibrated.held_out(held_out)
             return [calibrated]
         rows = held_out.take(np.flatnonzero(held_out.fold >= 0))
-        proba, models = rows.tables["predict_proba"], held_out.model.models_
-        self.held_out_proba_ = None if rows.seen else proba
-        self.calibration_issue_ = calibration_issue(
-            models, proba, rows.columns, rows.weight, rows.seen
-        )
+        self.held_out_proba_ = None if rows.seen else rows.tables["predict_proba"]
+        self.calibration_issue_ = calibration_issue(rows)
         return [Calibrated([held_out.model], "predict_proba")]
 
     def _measured(self, held_out: HeldOut) -> Interval | None:

@@ -192,9 +192,9 @@ class FClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         labels, measure = self._labels, self._measure()
         selected = labels.columns(self._predict(X))
-        proba, expected = self._calibrated_proba(X), np.full((selected.shape[1], 2), np.nan)
-        if proba is not None:
-            pairs = zip(proba.T, selected.T, strict=True)
+        expected = np.full((selected.shape[1], 2), np.nan)
+        if not np.isnan(getattr(self, "expected_", np.nan)).all():  # of a frozen classifier
+            pairs = zip(self._proba(X).T, selected.T, strict=True)
             expected = np.array([expected_f(p, chosen, measure=measure) for p, chosen in pairs])
         threshold = np.broadcast_to(getattr(self, "threshold_", np.nan), len(expected))
         each = (selected.sum(axis=0), np.asarray(threshold, float), *expected.T)
@@ -202,10 +202,6 @@ class FClassifier(ClassifierMixin, BaseEstimator):
         chosen = selected[:, 0] if labels.is_binary else selected
         beta = float(getattr(measure, "beta", 1.0))
         return Decision(chosen, k, cut, mean, std, beta=beta, n=len(selected))
-
-    def _calibrated_proba(self, X: Any) -> Floats | None:
-        """Return probabilities that can be expected to be right; None where there are none."""
-        return None
 
     def freeze(self, X_reference: Any = None) -> FixedThresholdFClassifier:
         """Return a fitted classifier that decides each row alone: for online prediction.
@@ -505,10 +501,6 @@ class FixedThresholdFClassifier(MetaEstimatorMixin, FClassifier):
 
     def _freeze(self, X_reference: Any) -> Self:
         return self
-
-    def _calibrated_proba(self, X: Any) -> Floats | None:
-        unknown = np.isnan(self.expected_).all()
-        return None if unknown else self._proba(X)
 
     def _proba(self, X: Any) -> Floats:
         return self._labels.one(self.estimator.predict_proba(X))

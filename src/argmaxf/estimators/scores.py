@@ -215,18 +215,17 @@ class HeldOut:
     other: HeldOut | None = None  # the same rows by the model to blend with
 
     @classmethod
-    def of(
-        cls, fitted: Sequence[Any], splits: Sequence[Split], columns: Bools, weight: Floats | None
-    ) -> HeldOut:
+    def of(cls, fitted: Sequence[Any], splits: Sequence[Split], rows: TrainingData) -> HeldOut:
         """Gather models and what `Fit` has read; one after those of the splits is for new rows."""
         models, read = zip(*fitted, strict=True)
-        tables = {kind: np.full(columns.shape, np.nan) for kind in read[0]}
-        fold = np.full(len(columns), -1)
-        for i, (_, rows) in enumerate(splits):
-            fold[rows] = i
+        tables = {kind: np.full(rows.columns.shape, np.nan) for kind in read[0]}
+        fold = np.full(len(rows.columns), -1)
+        for i, (_, part) in enumerate(splits):
+            fold[part] = i
             for kind, scores in read[i].items():
-                tables[kind][rows] = scores
-        return cls(models[-1], [*models[: len(splits)]], fold, tables, columns, weight)
+                tables[kind][part] = scores
+        of_folds = [*models[: len(splits)]]
+        return cls(models[-1], of_folds, fold, tables, rows.columns, rows.weight)
 
     @property
     def labels(self) -> Labels:
@@ -316,7 +315,7 @@ def hold_out(
     also = None if splits else rows.X
     fitted = Parallel()(delayed(fit.run)(rows.X, rows.target, also) for fit in fits)
     every = (np.arange(0), np.arange(len(rows.target)))
-    held_out = HeldOut.of(fitted, splits or [every], rows.columns, rows.weight)
+    held_out = HeldOut.of(fitted, splits or [every], rows)
     known = not isinstance(last_step(estimator), FrozenEstimator)
     return replace(held_out, seen=not splits if known else None)
 
