@@ -23,7 +23,7 @@ from argmaxf import (
     summarize,
 )
 from argmaxf.cli.app import run
-from argmaxf.frames.decide import decisions, rate_of
+from argmaxf.frames.solve import decisions, rate_of
 from argmaxf.prior import most_likely_shares
 from argmaxf.theory import GaussianMixture
 

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import gettempdir
+from typing import IO
 
 if sys.platform != "win32":
     import fcntl
@@ -91,6 +93,25 @@ def temporary_file(folder: Path, name: str, mode: int = 0o666) -> Iterator[Path]
     finally:
         path.unlink(missing_ok=True)
         os.close(lock)
+
+
+def write_all(file: IO[bytes], data: bytes | memoryview) -> None:
+    """Write some bytes to an unbuffered file, which may take them in parts."""
+    rest = memoryview(data)
+    while rest.nbytes:
+        rest = rest[file.write(rest) :]
+
+
+@contextmanager
+def spilling() -> Iterator[None]:
+    """Say which disk is full when a temporary file does not fit."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            f"{gettempdir()}: no room for a temporary file: {error.strerror}; "
+            "TMPDIR names another folder"
+        ) from error
 
 
 def _locked(folder: Path, name: str, mode: int) -> tuple[Path, int]:

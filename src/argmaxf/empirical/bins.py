@@ -1,8 +1,8 @@
 """Labelled scores counted in bins.
 
-A bin holds all rows whose scores, as doubles, agree in sign, exponent and the first eight bits of
-the fraction: 256 bins for each power of two. It knows its lowest and its highest score, so every
-cut between bins is an exact one.
+A bin of a `BinTable` holds all rows whose scores, as doubles, agree in sign, exponent and the first
+eight bits of the fraction: 256 bins for each power of two. It knows its lowest and its highest
+score, so every cut between bins is an exact one.
 """
 
 from __future__ import annotations
@@ -56,25 +56,26 @@ class Bins(NamedTuple):
 EMPTY = Bins(*(np.zeros(0) for _ in Bins._fields))
 
 
-class Zoom(NamedTuple):
-    """Which bins rows are counted in: those of so many bits less, from the first one on."""
+class BinTable:
+    """A table of bins in which rows are counted: those of so many bits less, from a first one on.
 
-    first: int = -MOST_BINS // 2
-    size: int = MOST_BINS
-    shift: int = DROPPED_BITS
+    Its memory is not touched before it is used.
+    """
+
+    def __init__(
+        self, first: int = -MOST_BINS // 2, size: int = MOST_BINS, shift: int = DROPPED_BITS
+    ) -> None:
+        self.first, self.shift = first, shift
+        self.table = np.zeros((size, len(EMPTY)))
 
     @classmethod
-    def into(cls, low: float, high: float, bits: int) -> Zoom:
+    def between(cls, low: float, high: float, bits: int) -> BinTable:
         """Return the finest bins for scores between two numbers, of which there are 2^bits."""
         first, last = numbers(np.array([low, high])).tolist()
         shift = max(0, (last - first).bit_length() - bits + 1)
         return cls(first >> shift, (last >> shift) - (first >> shift) + 1, shift)
 
-    def table(self) -> Floats:
-        """Return a table of empty bins, whose memory is not touched before it is used."""
-        return np.zeros((self.size, len(EMPTY)))
-
-    def add(self, table: Floats, y: Any, score: Any, weight: Any) -> None:
+    def add(self, y: Any, score: Any, weight: Any) -> None:
         """Count rows, all of them in these bins; raise Unusable if one has no label or score.
 
         Labels are 0 and 1 in bytes; any other number stands for what cannot be used.
@@ -82,12 +83,13 @@ class Zoom(NamedTuple):
         score = contiguous(score)
         bits, heavy = score.view(np.int64), np.zeros(0) if weight is None else weight
         y = np.ascontiguousarray(y).view(np.uint8)
-        if count_labelled(y, score, bits, heavy, self.first, self.shift, table):
+        if count_labelled(y, score, bits, heavy, self.first, self.shift, self.table):
             raise Unusable
 
-    def bins(self, table: Floats) -> Bins:
-        """Return the bins of a table that are not empty."""
-        rows, true, false, low, high = table[np.flatnonzero(table[:, 0])[::-1]].T
+    @property
+    def bins(self) -> Bins:
+        """The bins that are not empty."""
+        rows, true, false, low, high = self.table[np.flatnonzero(self.table[:, 0])[::-1]].T
         return Bins(low, high, true, false, rows)
 
 

@@ -209,7 +209,7 @@ def useful_cuts(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:
     smoothed labels and measures that may rise with false positives, every cut is returned.
     """
     if weight is not None or not problem.measure.falls_with_k or y.dtype != np.bool_:
-        return every_cut(y, score, weight, problem)
+        return problem.rated(bins_of_scores(y, score, weight))
     positive, negative = np.sort(score[y]), np.sort(score[~y])
     low = positive[_last_of_each(positive)]
     if negative.size and not (low.size and low[0] <= negative[0]):
@@ -218,11 +218,6 @@ def useful_cuts(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:
     below = np.append(score.dtype.type(-np.inf), negative)[negative.size - np.append(false[1:], 0)]
     bins = Bins(low, np.maximum(low, below), true, false, true + false)
     return problem.rated(bins.where(slice(None, None, -1)))
-
-
-def every_cut(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:
-    """Return the cut at each distinct score, and the empty cut. Cost: one argsort."""
-    return problem.rated(bins_of_scores(y, score, weight))
 
 
 def mean_cuts(y: Any, score: Any, weight: Any, problem: CutProblem) -> Cuts:

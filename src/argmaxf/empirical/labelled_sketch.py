@@ -21,7 +21,7 @@ from argmaxf._base.lazy import cached_property
 from argmaxf._base.mergeable import MOST_COUNTED, Mergeable
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import as_positives, as_scores, as_weights, check_same
-from argmaxf.empirical.bins import DROPPED_BITS, EMPTY, MOST_BITS, Bins, Zoom, numbers
+from argmaxf.empirical.bins import DROPPED_BITS, EMPTY, MOST_BITS, Bins, BinTable, numbers
 from argmaxf.empirical.cuts import ROUNDING_ERROR, CutProblem, Cuts
 from argmaxf.empirical.threshold import (
     Curve,
@@ -62,7 +62,7 @@ class LabelledSketch(Mergeable):
 
     def __init__(self) -> None:
         self._bins = EMPTY
-        self._table: Floats | None = None  # of rows that were added since
+        self._table: BinTable | None = None  # of rows that were added since
         self._kind: Any = np.dtype(np.float16)  # of the scores
 
     @classmethod
@@ -127,7 +127,7 @@ class LabelledSketch(Mergeable):
     def bins(self) -> Bins:
         """The bins that hold rows, by falling score."""
         if self._table is not None:
-            self._add_bins(Zoom().bins(self._table))
+            self._add_bins(self._table.bins)
             self._table = None
         return self._bins
 
@@ -314,15 +314,14 @@ def refined(bins: Bins, chosen: Bools, between: Between) -> Bins:
     wanted = bins.where(chosen)
     low, high = float(wanted.low[-1]), float(wanted.high[0])
     bits = FEW_BITS if wanted.rows.sum() <= FEW_ROWS else MOST_BITS
-    zoom, span = Zoom.into(low, high, bits), numbers(wanted.high) - numbers(wanted.low)
-    if wanted.rows[span >> zoom.shift > 0].sum() < wanted.rows.sum() / 2:
+    table, span = BinTable.between(low, high, bits), numbers(wanted.high) - numbers(wanted.low)
+    if wanted.rows[span >> table.shift > 0].sum() < wanted.rows.sum() / 2:
         most = int(np.argmax(wanted.rows))  # the bins are far apart
         low, high = float(wanted.low[most]), float(wanted.high[most])
-        zoom = Zoom.into(low, high, bits)
-    table = zoom.table()
+        table = BinTable.between(low, high, bits)
     for rows in between(low, high):
-        zoom.add(table, *rows)
-    found, divided = zoom.bins(table), (bins.low >= low) & (bins.high <= high)
+        table.add(*rows)
+    found, divided = table.bins, (bins.low >= low) & (bins.high <= high)
     for before, after in zip(bins.where(divided)[2:], found[2:], strict=True):
         check_same(before.sum(), after.sum(), "in a range of scores")
     both = Bins(*map(np.append, bins.where(~divided), found))
@@ -339,8 +338,8 @@ def sketch_of_bins(bins: Bins, kind: Any) -> LabelledSketch:
 def add_rows(sketch: LabelledSketch, y: Any, score: Any, weight: Any) -> None:
     """Add rows to a sketch, or raise Unusable."""
     sketch._kind = np.promote_types(sketch._kind, score.dtype)
-    sketch._table = Zoom().table() if sketch._table is None else sketch._table
-    Zoom().add(sketch._table, y, score, weight)
+    sketch._table = sketch._table or BinTable()
+    sketch._table.add(y, score, weight)
 
 
 def best_in(sketch: LabelledSketch, problem: CutProblem, rows: Between | None = None) -> Solution:

@@ -33,8 +33,8 @@ from argmaxf.constraints import ChanceConstraint
 from argmaxf.empirical.cuts import (
     CutProblem,
     Cuts,
+    bins_of_scores,
     counted,
-    every_cut,
     is_reversed,
     mean_cuts,
     smoothed,
@@ -318,9 +318,10 @@ def empirical_f_curve(
     array([0.        , 0.66666667, 1.        , 0.8       ])
     """
     problem = CutProblem.of(beta, measure, zero_division)
-    rate = mean_cuts if average == "samples" else every_cut
     _, _, rows = _read(y_true, score, sample_weight, average)
-    curves = [curve_of(rate(*each, problem)) for each in rows]
+    if average == "samples":
+        return curve_of(mean_cuts(*rows[0], problem))
+    curves = [curve_of(problem.rated(bins_of_scores(*each))) for each in rows]
     return curves if average == "macro" else curves[0]
 
 
@@ -393,8 +394,8 @@ def solution(
     judged = cuts = rate(y, score, weight, problem)
     labels = smoothed(y, score, weight, smoothing)
     if labels is not y:
-        cuts = every_cut(y, score, weight, problem)
-        judged = cuts._replace(value=every_cut(labels, score, weight, problem).value)
+        cuts, judged = (problem.rated(bins_of_scores(each, score, weight)) for each in (y, labels))
+        judged = cuts._replace(value=judged.value)
     return solution_at(cuts, problem.best(judged, 0 if weight is None else score.size))
 
 

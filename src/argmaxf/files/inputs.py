@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import polars as pl
 from polars import selectors
 
-from argmaxf._base.atomic_write import refuse_twice, temporary_file
+from argmaxf._base.atomic_write import refuse_twice, spilling, temporary_file, write_all
 from argmaxf.files.text_tables import (
     ARROW,
     PARQUET,
@@ -33,7 +33,6 @@ from argmaxf.files.text_tables import (
     separator_of,
     with_points,
 )
-from argmaxf.frames.spill import spilling, write_all
 
 KINDS = {
     ".csv": "csv",

@@ -39,10 +39,9 @@ from argmaxf.files.inputs import (
     reading,
     refuse_names,
 )
-from argmaxf.frames.decide import rate_of
 from argmaxf.frames.engines import unused
 from argmaxf.frames.labelled import LabelledRows, best_thresholds, evaluate
-from argmaxf.frames.solve import Decisions, sketch_of, solve
+from argmaxf.frames.solve import Decisions, rate_of, sketch_of, solve
 from argmaxf.frames.table import Key, P, Table
 from argmaxf.measures import Interval
 from argmaxf.prior import factor_of, move_odds

@@ -15,20 +15,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from queue import Empty, Queue
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import narwhals as nw
 import numpy as np
 from narwhals import Implementation
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Floats, Ints
+from argmaxf._base.arrays import Ints
 
 T = TypeVar("T")
 Arrays = tuple[NDArray[Any], ...]
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
-Values = Mapping[str, Floats]  # columns with one number for each segment
 NO_SEGMENT = -1  # the number of rows with a null or NaN key
 # What engines raise when they cannot group by a type, by name: they are not imported.
 NOT_GROUPED = {"TypeError", "NotImplementedError", "InvalidOperationError", "SchemaError"}
@@ -36,14 +35,6 @@ NOT_GROUPED |= {"ArrowException", "PySparkException"}
 BATCH_ROWS = 1 << 19
 AHEAD = 4  # batches that wait, partitions that are read at once
 BROUGHT = 1 << 24  # rows that Spark hands over at a time
-
-
-class Numbered(NamedTuple):
-    """A frame with the number of each row's segment, and the keys with theirs."""
-
-    frame: Frame
-    keys: Frame
-    sizes: Ints  # of the segments
 
 
 class Engine:
@@ -75,8 +66,11 @@ class Engine:
             rows = eager[start : start + BATCH_ROWS]
             yield tuple(column.to_numpy() for column in rows.iter_columns())
 
-    def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:
-        """Number the segments of `by` from 0 in a new column; NO_SEGMENT where a key is missing."""
+    def number(self, frame: Frame, by: Sequence[str], name: str) -> tuple[Frame, Frame, Ints]:
+        """Number the segments of `by` from 0 in a new column; NO_SEGMENT where a key is missing.
+
+        Return the frame with it, the keys with theirs, and the sizes of the segments.
+        """
         # Keys get plain names: to DuckDB "a.b" is column b of table a
         wanted = ["argmaxf_rows", *(f"argmaxf_key_{i}" for i in range(len(by)))]
         size, *plain = unused([*frame.collect_schema(), name], wanted)
@@ -87,12 +81,7 @@ class Engine:
         keys = keys.drop(size)
         number = nw.col(name).fill_null(NO_SEGMENT).cast(nw.Int64)
         rows = self.join(rows, keys, plain).with_columns(number).drop(*plain)
-        return Numbered(rows, keys, sizes)
-
-    def look_up(self, frame: Frame, name: str, values: Values) -> Frame:
-        """Add to each row the values of the segment with its number."""
-        numbers = np.arange(len(next(iter(values.values()))))
-        return self.join(frame, self.from_arrays(frame, {name: numbers, **values}), [name])
+        return rows, keys, sizes
 
     def number_keys(self, keys: Frame, name: str) -> Frame:
         """Number distinct keys once and for all, so that every pass sees the same numbers."""
@@ -101,7 +90,8 @@ class Engine:
 
     def from_arrays(self, frame: Frame, table: Mapping[str, Any]) -> Frame:
         """Make a table of numbers that can be joined to a frame."""
-        return nw.from_dict(table, backend="pyarrow").lazy(frame.implementation)
+        session = getattr(frame.to_native(), "sparkSession", None)
+        return nw.from_dict(table, backend="pyarrow").lazy(frame.implementation, session=session)
 
     def join(self, frame: Frame, small: Frame, on: Sequence[str]) -> Frame:
         """Join a small table to each row."""
@@ -112,7 +102,9 @@ class Engine:
 class InMemory(Engine):
     """Frames in memory: numbers are arrays beside the rows, and nothing is joined."""
 
-    def number(self, frame: Frame, by: Sequence[str], name: str) -> Numbered:  # noqa: D102
+    def number(  # noqa: D102
+        self, frame: Frame, by: Sequence[str], name: str
+    ) -> tuple[Frame, Frame, Ints]:
         keys = self.run(frame.select(*(key_of(frame, column) for column in by)))
         keys = nw.maybe_reset_index(keys)  # it may have a key's name
         row = np.arange(len(keys))
@@ -125,7 +117,7 @@ class InMemory(Engine):
         found = with_arrays(keys[starts], {name: numbers[starts]})
         number = numbers[first]
         sizes = np.bincount(number[number >= 0], minlength=starts.size)
-        return Numbered(with_arrays(frame, {name: number}), found, sizes)
+        return with_arrays(frame, {name: number}), found, sizes
 
 
 class Polars(InMemory):
@@ -216,7 +208,7 @@ class Dask(Engine):
 
 
 class Spark(Engine):
-    """Spark: small tables arrive as Arrow, in the frame's own session and types."""
+    """Spark: keys arrive as Arrow, in the frame's own session and types."""
 
     folds_case = True
     patterns = r"\*|.*[.`].*"
@@ -249,10 +241,6 @@ class Spark(Engine):
         schema = native.schema.add(name, LongType())
         numbered = table.append_column(name, numbers)
         return as_frame(native.sparkSession.createDataFrame(numbered, schema))
-
-    def from_arrays(self, frame: Frame, table: Mapping[str, Any]) -> Frame:  # noqa: D102
-        small = nw.from_dict(table, backend="pyarrow").to_native()
-        return as_frame(frame.to_native().sparkSession.createDataFrame(small))
 
 
 ENGINES: dict[tuple[Implementation, bool], Engine] = {  # by whether frames are lazy

@@ -52,7 +52,6 @@ from argmaxf.frames.table import (
     Rule,
     Table,
     number,
-    one,
     plain,
     sorted_by_key,
 )
@@ -60,6 +59,7 @@ from argmaxf.measures import Interval, MeasureLike, as_measure
 
 PART = 1 << 24  # rows of segments that are held at a time: 285 MB with weights
 MISSING, WRONG = 2, 3  # labels that are none
+PREDICTED, COUNT = "argmaxf_predicted", "argmaxf_count"
 TEXTS = (nw.String, nw.Categorical, nw.Enum)
 WIDE = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128)  # integers, maybe beyond EXACT
 EXACT = 2**53  # from it on, doubles do not hold every integer
@@ -88,15 +88,15 @@ class LabelledRows(Rows):
         weights = [] if weight is None else [weight]
         table = Table.of(frame, (score, *weights), by, nulls, beside=[label], **options)
         given = table.frame
-        check_label(given, label, pos_label)
+        rule, code = label_of(given, label, pos_label)
         check_exact(given, score)
         is_float = given.collect_schema()[score] in (nw.Float32, nw.Float64)
-        rules = [Rule(score), label_rule(given, label, pos_label)]
+        rules = [Rule(score), rule]
         for name in weights:
             w, words = number(name), "must be finite and not negative"
             rules.insert(1, Rule(name, words, (w < 0.0) | (w == float("inf"))))
         items = given.select(
-            label_code(given, label, pos_label).alias(LABEL),
+            code.alias(LABEL),
             (nw.col(score) if is_float else number(score)).alias(SCORE),
             *(number(name).fill_null(-1.0).alias(WEIGHT) for name in weights),
             *table.segment,
@@ -106,7 +106,7 @@ class LabelledRows(Rows):
     def between(self, low: float, high: float) -> Iterator[Any]:
         """Yield the labels, scores and weights of the rows with scores in a range."""
         score = nw.col(SCORE)
-        rows = self.where((score >= low) & (score <= high))
+        rows = replace(self, items=self.items.filter((score >= low) & (score <= high)))
         return map(columns_of, rows.batches(checked=False))
 
     def sketch(self, begun: Begun | None = None, near: Near | None = None) -> LabelledSketch:
@@ -199,9 +199,12 @@ def in_range(columns: Sequence[Any], low: float, high: float) -> tuple[Any, ...]
     return tuple(each if each is None else each[inside] for each in columns)
 
 
-def check_label(frame: Frame, label: str, pos_label: Any) -> None:
-    """Refuse a column that cannot hold 0 and 1, or the positive label."""
-    kind = frame.collect_schema()[label]
+def label_of(frame: Frame, label: str, pos_label: Any) -> tuple[Rule, nw.Expr]:
+    """Return what a column must hold, and its labels as 0 and 1, MISSING and WRONG.
+
+    A column that cannot hold 0 and 1, or the positive label, is refused.
+    """
+    kind, y, rule = frame.collect_schema()[label], nw.col(label), Rule(label)
     if pos_label is None and not (kind.is_numeric() or kind == nw.Boolean):
         raise ValueError(
             f"column {label!r} must hold 0 and 1, got {kind}; pass the positive label as pos_label"
@@ -210,6 +213,13 @@ def check_label(frame: Frame, label: str, pos_label: Any) -> None:
         raise ValueError(
             f"pos_label must be a value of column {label!r} ({kind}), got {pos_label!r}"
         )
+    code = (y if pos_label is None else y == pos_label).cast(nw.Int8)
+    if pos_label is None and kind != nw.Boolean:
+        wrong = (y != 0) & (y != 1)
+        code = (y == 1).cast(nw.Int8) + wrong.cast(nw.Int8) * WRONG
+        rule = Rule(label, "must hold 0 and 1", wrong)
+    absent = missing(frame, [label])
+    return rule, nw.when(absent).then(nw.lit(MISSING)).otherwise(code).cast(nw.Int8)
 
 
 def check_exact(frame: Frame, score: str) -> None:
@@ -225,27 +235,6 @@ def check_exact(frame: Frame, score: str) -> None:
                 f"column {score!r} must hold numbers that a float holds exactly, got {end}; "
                 "subtract a common offset, or pass ranks"
             )
-
-
-def label_rule(frame: Frame, label: str, pos_label: Any) -> Rule:
-    """Return what labels must be."""
-    if pos_label is not None or frame.collect_schema()[label] == nw.Boolean:
-        return Rule(label)
-    y = nw.col(label)
-    return Rule(label, "must hold 0 and 1", ~((y == 0) | (y == 1)))
-
-
-def label_code(frame: Frame, label: str, pos_label: Any) -> nw.Expr:
-    """Return labels as 0 and 1, MISSING and WRONG."""
-    y = nw.col(label)
-    if pos_label is not None:
-        code = (y == pos_label).cast(nw.Int8)
-    elif frame.collect_schema()[label] == nw.Boolean:
-        code = y.cast(nw.Int8)
-    else:
-        wrong = ((y != 0) & (y != 1)).cast(nw.Int8)
-        code = (y == 1).cast(nw.Int8) + wrong * WRONG
-    return nw.when(missing(frame, [label])).then(nw.lit(MISSING)).otherwise(code).cast(nw.Int8)
 
 
 def best_thresholds(rows: LabelledRows, problem: CutProblem) -> Threshold:
@@ -455,25 +444,23 @@ def evaluate(
     chosen, zero = as_measure(measure, beta), check_zero_division(zero_division)
     tail = (1.0 - check_strictly_between("confidence_level", confidence_level, WHY)) / 2.0
     table = Table.of(frame, (), by, nulls, beside=[label, predicted])
-    given, columns = table.frame, (label, predicted)
-    for column in columns:
-        check_label(given, column, pos_label)
-    y, guess = (label_code(given, column, pos_label) for column in columns)
-    counts = (y == 1) & (guess == 1), guess == 1, y == 1, y == y, (y > 1) | (guess > 1)
-    names = [f"argmaxf_count_{i}" for i in range(len(counts))]
-    terms = (one(each).alias(name) for each, name in zip(counts, names, strict=True))
-    coded, sums = given.select(*table.segment, *terms), [nw.col(name).sum() for name in names]
-    rules = tuple(label_rule(given, column, pos_label) for column in columns)
-    rows = LabelledRows(table, coded, rules, "label", label, pos_label)
+    rule, code = label_of(table.frame, label, pos_label)
+    other, guess = label_of(table.frame, predicted, pos_label)
+    segment = table.segment or [nw.lit(0).alias(SEGMENT)]
+    items = table.frame.select(*segment, code.alias(LABEL), guess.alias(PREDICTED))
+    rows = LabelledRows(table, items, (rule, other), "label", label, pos_label)
 
     def count() -> Any:
-        query = coded.group_by(SEGMENT).agg(*sums) if table.number else coded.select(*sums)
+        names = SEGMENT, LABEL, PREDICTED
+        query = items.group_by(*names).agg(nw.len().alias(COUNT))
         found = engine_of(query).run(query)
-        segments = found[SEGMENT].to_numpy() if table.number else np.arange(len(found))
-        sums_of = found.select(*names).to_numpy().astype(np.float64)[np.argsort(segments)]
-        if not np.nansum(sums_of[:, 3]) or sums_of[:, 4].any() or segments.min() < 0:
+        which, y, guess, n = (found[name].to_numpy().astype(np.int64) for name in (*names, COUNT))
+        known = (which >= 0) & (which < table.segments) & (y <= 1) & (guess <= 1)
+        if not n.size or not known.all():
             raise Unusable
-        return sums_of[:, :4]
+        counts = np.zeros((table.segments, 4))
+        np.add.at(counts, which, n[:, None] * np.stack([y & guess, guess, y, y >= 0], axis=1))
+        return counts
 
     found = rows.refusing(count)
     rows.refuse_unknown(found[:, 2].any())

@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from argmaxf._base.arrays import Ints
+from argmaxf._base.arrays import Floats, Ints
 from argmaxf._base.segments import Segments
 from argmaxf._base.validation import (
     CHANGED,
@@ -31,8 +31,6 @@ from argmaxf.frames.engines import (
     NOT_GROUPED,
     Dask,
     Frame,
-    Numbered,
-    Values,
     as_frame,
     engine_of,
     missing,
@@ -73,7 +71,7 @@ class Table:
     number: str | None = None  # the column of `frame` with the number of each row's segment
     keys: Frame | None = None  # of the segments, each with its number
     sizes: Ints | None = None  # of the segments
-    factors: tuple[float, ...] | None = None  # what the odds of each column are multiplied by
+    factors: dict[str, float] | None = None  # what the odds of each column are multiplied by
     has_order: bool = False  # whether rows come in the same order each time
     reads_again: bool = True  # whether reading is as quick as from a temporary file
     begin: Callable[[], Callable[[int], None]] | None = None  # of a pass; told of rows read then
@@ -106,15 +104,18 @@ class Table:
         columns, names = names_of(column), names_of(by)
         has_order = has_order or isinstance(rows, nw.DataFrame)
         check_columns(rows, columns, names, beside)
-        factors = None if prior is None else _factors(prior, len(columns))
+        factors = number = keys = sizes = None
+        if prior is not None:
+            factor, shape = factor_of(prior), (len(columns),)
+            check_fits(factor, "columns", shape)
+            factors = dict(zip(columns, np.broadcast_to(factor, shape).tolist(), strict=True))
         outputs = () if output is None else _outputs(rows, columns, output)
         if check_choice("nulls", nulls, ("raise", "drop")) == "drop":
             rows = rows.filter(~missing(rows, (*columns, *beside)))
-        if not names:
-            return cls(rows, columns, outputs, factors=factors, has_order=has_order, begin=begin)
-        (name,) = unused([*rows.collect_schema(), *outputs], [SEGMENT])
-        frame, keys, sizes = _numbered(rows, names, name)
-        return cls(frame, columns, outputs, name, keys, sizes, factors, has_order, begin=begin)
+        if names:
+            (number,) = unused([*rows.collect_schema(), *outputs], [SEGMENT])
+            rows, keys, sizes = _numbered(rows, names, number)
+        return cls(rows, columns, outputs, number, keys, sizes, factors, has_order, begin=begin)
 
     @property
     def is_eager(self) -> bool:
@@ -146,21 +147,32 @@ class Table:
 
     def p(self, column: str) -> nw.Expr:
         """Return a column of probabilities in double precision, its odds moved."""
-        given = number(column)
-        if self.factors is None:
-            return given
-        moved: nw.Expr = move_odds(given, self.factors[self.columns.index(column)])
-        return moved
+        p: nw.Expr = number(column)
+        return p if self.factors is None else move_odds(p, self.factors[column])
 
-    def look_up(self, rows: Frame, values: Values) -> tuple[Frame, dict[str, Any]]:
+    def look_up(self, rows: Frame, values: dict[str, Floats]) -> tuple[Frame, dict[str, Any]]:
         """Return rows with the values of their segments as columns, and what these are."""
         if self.number is None:
             return rows, {name: float(each[0]) for name, each in values.items()}
-        return engine_of(rows).look_up(rows, self.number, values), {n: nw.col(n) for n in values}
+        engine, numbers = engine_of(rows), {self.number: np.arange(self.segments)}
+        small = engine.from_arrays(rows, numbers | values)
+        return engine.join(rows, small, [self.number]), {name: nw.col(name) for name in values}
 
     def python_keys(self) -> list[Key]:
-        """Return the key of each segment as Python values, for people."""
-        return [()] if self.keys is None else python_keys(self.keys, str(self.number))
+        """Return the key of each segment as Python values, each a tuple that is like no other."""
+        if self.keys is None:
+            return [()]
+        names = [name for name in self.keys.collect_schema().names() if name != self.number]
+
+        def read(keys: Frame, values: Callable[[Any], list[Any]]) -> list[Key]:
+            table = engine_of(keys).run(keys).sort(str(self.number))
+            return list(zip(*(values(table[name]) for name in names), strict=True))
+
+        found = read(self.keys, _values)
+        if len(set(found)) < len(found):
+            text = self.keys.with_columns(nw.col(name).cast(nw.String) for name in names)
+            found = read(text, nw.Series.to_list)
+        return found
 
 
 @dataclass(frozen=True)
@@ -187,10 +199,6 @@ class Rows:
         """Return what a segment is called in messages: a value, or several."""
         several = len(self.table.columns) > 1
         return plain((*self.table.python_keys()[i], *[self.rules[0].column] * several))
-
-    def where(self, chosen: nw.Expr) -> Self:
-        """Return some of the rows."""
-        return replace(self, items=self.items.filter(chosen))
 
     def each(
         self, work: Callable[[Iterator[Batch]], Iterable[T]], begun: Begun | None = None
@@ -220,10 +228,11 @@ class Rows:
             raise Unusable
         return Begun(first, None)
 
-    def parts(self, most: int) -> Iterator[Part]:
+    def parts(self, most: int) -> Iterator[tuple[int, Ints, Batch | Self]]:
         """Yield all segments in their order, about `most` rows at a time, without the numbers.
 
-        A segment of more rows is a part of its own, and not read yet.
+        Segment first + i of a part has the rows of its columns from offsets[i] on. A segment of
+        more rows is a part of its own: rows that are still to be read.
         """
         sizes, number = self.table.sizes, nw.col(SEGMENT)
         if sizes is None or not sizes.any():
@@ -238,25 +247,31 @@ class Rows:
                 raise Unusable
         for first, own in zip(firsts.tolist(), np.split(sizes, firsts[1:]), strict=True):
             own_rows = (number >= first) & (number < first + own.size)
-            rows = self.where(own_rows) if several else self
+            rows = replace(self, items=self.items.filter(own_rows)) if several else self
             if large[first]:
                 alone = replace(self.table, number=None, keys=None, sizes=None)
                 rows = replace(rows, table=alone, items=rows.items.drop(SEGMENT))
-                yield Part(first, np.append(0, own), rows)
+                yield first, np.append(0, own), rows
             else:
-                yield Part(first, *rows._gathered(own, first))
+                yield first, *rows._gathered(own, first)
 
     def _gathered(self, sizes: Ints, first: int) -> tuple[Ints, Batch]:
         """Return the rows in memory, those of each segment one after another."""
         offsets = np.append(0, np.cumsum(sizes))
         following, n = offsets[:-1].copy(), int(offsets[-1])
-        columns = {name: np.empty(n, kind) for name, kind in self._kinds()}
+        columns = {}
+        for name, kind in self.items.drop(SEGMENT).collect_schema().items():
+            single = kind == nw.Float32 and name in (SCORE, P)
+            held: Any = np.int8 if name == LABEL else np.float32 if single else np.float64
+            columns[name] = np.empty(n, held)
         for batch in self.batches(ordered=False):
             numbers = batch.pop(SEGMENT) - first
-            ends = following + check_known(numbers, sizes.size)
+            parts = Segments.of_numbers(numbers, sizes.size)
+            if parts.offsets.size > offsets.size:
+                raise ValueError(f"{CHANGED}, got {sizes.size} segments and then more")
+            ends = following + np.diff(parts.offsets)
             if (ends > offsets[1:]).any():
                 check_same(sizes, ends - offsets[:-1])
-            parts = Segments.of_numbers(numbers, sizes.size)
             moved = np.repeat(following - parts.offsets[:-1], ends - following)
             places = np.arange(numbers.size) + moved
             for name, values in batch.items():
@@ -264,12 +279,6 @@ class Rows:
             following = ends
         check_same(sizes, following - offsets[:-1])
         return offsets, columns
-
-    def _kinds(self) -> Iterator[tuple[str, Any]]:
-        """Yield the names of the columns without the segment, and the types they are held in."""
-        for name, kind in self.items.drop(SEGMENT).collect_schema().items():
-            single = kind == nw.Float32 and name in (SCORE, P)
-            yield name, np.int8 if name == LABEL else np.float32 if single else np.float64
 
     def refusing(self, work: Callable[[], T]) -> T:
         """Do some work on the rows; name what cannot be used."""
@@ -322,22 +331,6 @@ class Begun(NamedTuple):
         yield from self.rest or ()
 
 
-class Part(NamedTuple):
-    """Some segments: segment first + i has the rows of columns from offsets[i] on."""
-
-    first: int
-    offsets: Ints
-    columns: Any  # arrays by their names; `Rows` to be read where it is one segment of many
-
-
-def check_known(numbers: Ints, segments: int) -> Ints:
-    """Return how many rows each segment has; refuse segments that were not there before."""
-    counts = np.bincount(numbers, minlength=segments)
-    if counts.size > segments:
-        raise ValueError(f"{CHANGED}, got {segments} segments and then more")
-    return counts
-
-
 def size_of(batch: Batch) -> int:
     """Return how many rows a batch has."""
     return next(iter(batch.values())).size
@@ -387,13 +380,6 @@ def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _factors(prior: Any, columns: int) -> tuple[float, ...]:
-    """Return what the odds of each column are multiplied by."""
-    factor = factor_of(prior)
-    check_fits(factor, "columns", (columns,))
-    return tuple(np.broadcast_to(factor, columns).tolist())
-
-
 def check_columns(
     frame: Frame, columns: tuple[str, ...], by: tuple[str, ...], beside: Sequence[str] = ()
 ) -> None:
@@ -401,25 +387,25 @@ def check_columns(
     schema = frame.collect_schema()
     if not columns and not beside:
         raise ValueError("name at least one column of probabilities, got none")
-    for name in (*columns, *beside, *by):
+    given = (*columns, *beside)
+    for name in (*given, *by):
         if name not in schema:
             raise ValueError(f"the frame has no column {name!r}; it has {list(schema)}")
-    for what, names in (("column", (*columns, *beside)), ("by", by)):
+        if engine_of(frame).is_pattern(name):
+            raise ValueError(
+                f"column {name!r} must have another name: {frame.implementation.name} "
+                "takes this one for a pattern"
+            )
+    for what, names in (("column", given), ("by", by)):
         if len(set(names)) < len(names):
             raise ValueError(f"{what} must name each column once, got {list(names)}")
-    for name in (*columns, *beside):
-        if name in by:
-            raise ValueError(
-                f"by must not hold a column of probabilities, scores or labels, got {list(by)}"
-            )
+    if set(given) & set(by):
+        raise ValueError(
+            f"by must not hold a column of probabilities, scores or labels, got {list(by)}"
+        )
     for name in columns:
         if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
             raise ValueError(f"column {name!r} must hold numbers, got {schema[name]}")
-    for name in filter(engine_of(frame).is_pattern, (*columns, *beside, *by)):
-        raise ValueError(
-            f"column {name!r} must have another name: {frame.implementation.name} "
-            "takes this one for a pattern"
-        )
 
 
 def _outputs(frame: Frame, columns: tuple[str, ...], output: str) -> tuple[str, ...]:
@@ -434,7 +420,7 @@ def _outputs(frame: Frame, columns: tuple[str, ...], output: str) -> tuple[str, 
     return outputs
 
 
-def _numbered(frame: Frame, by: tuple[str, ...], name: str) -> Numbered:
+def _numbered(frame: Frame, by: tuple[str, ...], name: str) -> tuple[Frame, Frame, Ints]:
     """Number the segments, or say why the engine cannot."""
     engine, schema = engine_of(frame), frame.collect_schema()
     try:
@@ -445,18 +431,6 @@ def _numbered(frame: Frame, by: tuple[str, ...], name: str) -> Numbered:
         kinds = ", ".join(f"{each} ({schema[each]})" for each in by)
         kind = frame.implementation.value
         raise ValueError(f"by must be of types that {kind} can group, got {kinds}") from error
-
-
-def python_keys(keys: Frame, number: str) -> list[Key]:
-    """Return the keys in the order of their numbers, each a tuple that is like no other."""
-    names = [name for name in keys.collect_schema().names() if name != number]
-    table = engine_of(keys).run(keys).sort(number)
-    found = list(zip(*(_values(table[name]) for name in names), strict=True))
-    if len(set(found)) == len(found):
-        return found
-    text = keys.with_columns(nw.col(name).cast(nw.String) for name in names)
-    table = engine_of(keys).run(text).sort(number)
-    return list(zip(*(table[name].to_list() for name in names), strict=True))
 
 
 def plain(key: Key) -> Any:
