@@ -118,6 +118,7 @@ def chance_of_each(
             "confidence_level needs independent items, and the cells of a row are not: average "
             f"must be 'macro', got {average!r}"
         )
+    weight = None if weight is None else weight[weight > 0.0]
     if weight is not None and weight.min() < weight.max():
         raise ValueError(
             "confidence_level needs equal weights, because its tests count rows; got weights "

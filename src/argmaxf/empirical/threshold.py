@@ -388,6 +388,7 @@ def solution(
     smoothing: float = 0.0,
 ) -> Solution:
     """Return the best cut of some rows."""
+    y, score, weight = counted(y, score, weight)
     if chance is not None:
         return solution_at(*best_guaranteed(y, score, chance, problem))
     rate = mean_cuts if average == "samples" else useful_cuts

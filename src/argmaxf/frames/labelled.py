@@ -18,8 +18,7 @@ import numpy as np
 
 from argmaxf._base.shared_docs import with_entries_of
 from argmaxf._base.validation import Unusable, check_strictly_between, check_zero_division
-from argmaxf.constraints import ChanceConstraint
-from argmaxf.empirical.cuts import CutProblem, counted
+from argmaxf.empirical.cuts import CutProblem
 from argmaxf.empirical.guarantees import chance_of_each
 from argmaxf.empirical.interval import WHY, interval_of_counts
 from argmaxf.empirical.labelled_sketch import (
@@ -251,10 +250,9 @@ def _best_in_all(rows: LabelledRows, problem: CutProblem) -> Solution:
     if needs_all or not isinstance(engine_of(rows.items), Dask | Spark):
         begun = rows.begin(all_=needs_all)
         if begun.rest is None:
-            held = begun.columns()
-            weight = held.get(WEIGHT)
-            rows.refuse_unknown(held[LABEL].any(), any_weight=weight is None or weight.any())
-            return _best_in_arrays(held, problem, _chance_of_each(problem, 1, weight))
+            y, score, weight = columns_of(begun.columns())
+            rows.refuse_unknown(y.any(), any_weight=weight is None or weight.any())
+            return solution(y == 1, score, weight, problem, chance_of_each(problem, 1, weight))
         near = _near_best(rows, begun, problem)
     sketch = rows.sketch(begun, near)
     rows.refuse_unknown(sketch.positives)
@@ -282,17 +280,19 @@ def _best_in_segments(rows: LabelledRows, problem: CutProblem) -> Threshold:
                 alone = replace(columns, pos_label=None)
                 yield names[first], partial(_best_in_all, alone, problem)
                 continue
-            weight = columns.get(WEIGHT)
+            y, score, weight = columns_of(columns)
             some = np.ones(offsets.size - 1, np.bool_)
             if weight is not None:
                 some = np.add.reduceat(weight > 0.0, offsets[:-1])
             # Of all segments: with a guarantee all rows are held
-            chance = _chance_of_each(problem, int(np.count_nonzero(some)), weight)
-            for i, (start, stop) in enumerate(pairwise(offsets.tolist())):
+            chance = chance_of_each(problem, int(np.count_nonzero(some)), weight)
+            for i, ends in enumerate(pairwise(offsets.tolist())):
                 if some[i]:
                     order.append(first + i)
-                    held = {name: each[start:stop] for name, each in columns.items()}
-                    yield names[first + i], partial(_best_in_arrays, held, problem, chance)
+                    part = slice(*ends)
+                    own = None if weight is None else weight[part]
+                    held = y[part] == 1, score[part], own, problem, chance
+                    yield names[first + i], partial(solution, *held)
 
     found = solve_all("segment", works())
     rows.refuse_unknown(sum(each.counts[2] for each in found), any_weight=order)
@@ -302,16 +302,6 @@ def _best_in_segments(rows: LabelledRows, problem: CutProblem) -> Threshold:
     if not any(isinstance(name, tuple) for name in names):
         segments = np.array(segments.tolist())
     return joined(segments, [each for _, each in pairs], problem)
-
-
-def _best_in_arrays(held: Batch, problem: CutProblem, chance: ChanceConstraint | None) -> Solution:
-    y, score, weight = columns_of(held)
-    return solution(*counted(y == 1, score, weight), problem, chance)
-
-
-def _chance_of_each(problem: CutProblem, segments: int, weight: Any) -> ChanceConstraint | None:
-    """Return what each segment must guarantee, whatever rows of no weight are."""
-    return chance_of_each(problem, segments, None if weight is None else weight[weight > 0.0])
 
 
 @with_entries_of(maximize_empirical_f)
