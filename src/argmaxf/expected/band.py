@@ -294,16 +294,6 @@ def wide_band(passes: Passes, c: Coefficients) -> Band | None:
     return Band(low, low, 2.0, first) if size <= room(passes.n) else None
 
 
-def log_none_positive(items: Floats, below: Floats) -> float:
-    """log P(S = 0) = Σ log(1 - p) over the items of a band and those below, p at most 1/32."""
-    s, log = float(below[0]), 0.0
-    for j in range(1, below.size):
-        log -= s / j
-        s -= float(below[1 + j]) if j + 1 < below.size else 0.0
-    with np.errstate(divide="ignore"):  # log 0
-        return log + float(np.log1p(-items).sum())
-
-
 def best_end(
     items: Floats, sums: Floats, band: Band, n: int, problem: Problem
 ) -> Found | bool | None:
@@ -325,7 +315,10 @@ def best_end(
     if steepest_tilt(x, c) * (1.0 if k > 0 else band.low) > FLAT:
         return False
     is_known = k == 0 and band.low <= FLAT / 2.0 and mean < 700.0
-    log_none = log_none_positive(items, sums[0]) if is_known else -mean
+    log_none = -mean
+    if is_known:  # log P(S = 0) = Σ log(1 - p)
+        given = items, 0, size, sums[0], np.ones(1), np.zeros(1)
+        log_none = float(node_kernels.sums_at_nodes.compiled(*given)[0, 0])
     none = math.exp(log_none) if is_known else 0.0
     first, ratio = int(k == 0) if narrow else int(band.first), tuple(map(float, c))
     given = items, sums, x, most, first, problem.split_ties, none, ratio

@@ -44,26 +44,6 @@ EVEN = 1e-14  # a gain of this part of a column's value is rounding, and no reas
 
 
 @kernel
-def row_sums(first, column, p, factors, out):
-    """Fill Σ p times the column's factor of each row."""
-    for i in range(out.size):
-        out[i] = 0.0
-        for j in range(first[i], first[i + 1]):
-            out[i] += p[j] * factors[column[j]]
-
-
-@kernel
-def by_column(rows, first, cell, row):
-    """Fill the cells of rows column by column, and their rows; `first` is where a column begins."""
-    place = first.copy()
-    for i in range(rows.first.size - 1):
-        for j in range(rows.first[i], rows.first[i + 1]):
-            at = place[rows.column[j]]
-            cell[at], row[at] = j, i
-            place[rows.column[j]] += 1
-
-
-@kernel
 def column_range(p, b):
     """The least and largest denominator k + b S of a column's sets, and the most of b S."""
     mean = 0.0

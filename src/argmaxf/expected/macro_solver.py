@@ -130,20 +130,19 @@ class Instance:
     @classmethod
     def of(cls, cells: Cells, n_columns: int, rule: Rule) -> Instance:
         """Take the cells that may be chosen as they are given, row by row."""
-        from argmaxf.expected import macro_kernels
+        from scipy.sparse import csr_array
 
         first, column, p = cells.first, cells.column.astype(np.int32, copy=False), cells.p
-        keys = np.empty(first.size - 1)
-        factors = np.random.default_rng(0).random(n_columns)
-        macro_kernels.row_sums(first, column, p, factors, keys)
+        size, factors = np.diff(first), np.random.default_rng(0).random(n_columns)
+        keys = np.bincount(np.repeat(np.arange(size.size), size), p * factors[column], size.size)
         order = np.argsort(keys.view(np.uint64) * SCATTER, kind="stable")
-        size = np.diff(first)[order]
-        row_first = np.append(0, np.cumsum(size))
-        given = np.arange(p.size) + np.repeat(first[order] - row_first[:-1], size)
+        row_first = np.append(0, np.cumsum(size[order]))
+        given = np.arange(p.size) + np.repeat(first[order] - row_first[:-1], size[order])
         rows = Cells(row_first, column[given], p[given])
-        column_first = np.append(0, np.cumsum(np.bincount(column, minlength=n_columns)))
-        cell, row = np.empty(p.size, np.int64), np.empty(p.size, np.int32)
-        macro_kernels.by_column(rows, column_first, cell, row)
+        shape = size.size, n_columns
+        by_column = csr_array((np.arange(p.size), rows.column, row_first), shape=shape).tocsc()
+        cell, row = by_column.data, by_column.indices.astype(np.int32, copy=False)
+        column_first = by_column.indptr.astype(np.int64, copy=False)
         with np.errstate(divide="ignore"):  # log P(nothing is positive) of each column
             log_none: Any = np.bincount(rows.column, np.log1p(-rows.p), n_columns)
         weight, constant = column_weights(log_none, rule)
