@@ -317,8 +317,8 @@ def best_end(
     is_known = k == 0 and band.low <= FLAT / 2.0 and mean < 700.0
     log_none = -mean
     if is_known:  # log P(S = 0) = Σ log(1 - p)
-        given = items, 0, size, sums[0], np.ones(1), np.zeros(1)
-        log_none = float(node_kernels.sums_at_nodes.compiled(*given)[0, 0])
+        everyone = items, 0, size, sums[0], np.ones(1), np.zeros(1)
+        log_none = float(node_kernels.sums_at_nodes.compiled(*everyone)[0, 0])
     none = math.exp(log_none) if is_known else 0.0
     first, ratio = int(k == 0) if narrow else int(band.first), tuple(map(float, c))
     given = items, sums, x, most, first, problem.split_ties, none, ratio

@@ -26,7 +26,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -313,7 +313,7 @@ class Integrand:
     @classmethod
     def of(
         cls, groups: Groups, coefficients: Coefficients, reach: float, start: float = 1.0
-    ) -> Integrand:
+    ) -> Self:
         """Prepare the measure for all items, and sets of `start` to `reach` of them, or none."""
         _, b_in, b_out, _, _ = coefficients
         mean, n = float(groups.mass.sum()), float(groups.count.sum())

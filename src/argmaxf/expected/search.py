@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -73,6 +73,12 @@ class Path(NamedTuple):
     reference: float
     terms: float  # the size of the terms that the best value is the sum of
     state: Floats  # sums at the nodes, (borders, …)
+    allowed: Bools  # whether a border may be selected
+
+    @property
+    def best(self) -> float:
+        """The best value at the borders that may be selected."""
+        return self.reference + float(self.f.max(where=self.allowed, initial=-math.inf))
 
 
 class Pieces(NamedTuple):
@@ -84,11 +90,10 @@ class Pieces(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RatioCurve:
+class RatioCurve(Integrand):
     """The values of a ratio of counts, or what it lacks to 1, with a minus sign."""
 
-    form: Integrand
-    is_loss: bool
+    is_loss: bool = False
 
     @property
     def offset(self) -> float:
@@ -97,29 +102,28 @@ class RatioCurve:
 
     def _sums(self, groups: Groups) -> tuple[Floats, ...]:
         """Return what items add to A, or to the loss, inside and outside, and their log Q."""
-        form = self.form
-        log_in, pi = form.inside.sums(groups)
-        log_out, pi_out = (log_in, pi) if form.one_tilt else form.outside.sums(groups)
+        log_in, pi = self.inside.sums(groups)
+        log_out, pi_out = (log_in, pi) if self.one_tilt else self.outside.sums(groups)
         if not self.is_loss:
-            return form.coefficients.c * pi, np.zeros_like(pi), log_in, log_out
-        missed = group_variances(groups, form.inside.w, form.inside.x)[1]
-        return missed, form.coefficients.b_out * pi_out, log_in, log_out
+            return self.coefficients.c * pi, np.zeros_like(pi), log_in, log_out
+        missed = group_variances(groups, self.inside.w, self.inside.x)[1]
+        return missed, self.coefficients.b_out * pi_out, log_in, log_out
 
     def path(self, groups: Groups, rest: Groups, sizes: tuple[float, float]) -> Path:
         """Return the values at the borders; those of sets of certain sizes are exact.
 
         Sums outside are from below, so that little of them is not lost in much.
         """
-        form, u, sign = self.form, self.form.nodes.u, -1.0 if self.is_loss else 1.0
-        c = form.coefficients
+        u, sign = self.nodes.u, -1.0 if self.is_loss else 1.0
+        c = self.coefficients
         own, other, log_in, log_out = self._sums(groups)
         left: Any = c.s0
         if self.is_loss:
-            left = c.b_out * form.outside.sums(rest)[1].sum(axis=0) + c.s1 - c.s0
+            left = c.b_out * self.outside.sums(rest)[1].sum(axis=0) + c.s1 - c.s0
         inside, outside = _summed(own), _summed(other[::-1])[::-1] + left
         log_ratio = log_in - log_out
-        log_q = _summed(log_ratio) + form.log_none
-        scale, both = form.scale(log_q), inside + outside
+        log_q = _summed(log_ratio) + self.log_none
+        scale, both = self.scale(log_q), inside + outside
         rise = scale[:-1] * (own - other) + both[1:] * _growth(scale, log_ratio)
         k = np.concatenate([[0.0], np.cumsum(groups.count)])
         size = np.multiply.outer(groups.count, u)
@@ -127,10 +131,11 @@ class RatioCurve:
         # With N items more: Σ e^{-u k} [e^{-uN} (Φ_{k+N} - Φ_k) - (1 - e^{-uN}) Φ_k]
         steps = decay[:-1] * (np.exp(-size) * rise + np.expm1(-size) * scale[:-1] * both[:-1])
         values = sign * (decay * scale * both).sum(axis=1)
-        top = _best_of(values, k, sizes)
+        allowed = (k >= sizes[0]) & (k <= sizes[1])
+        top = _best_of(values, allowed)
         f = _summed_around(top, sign * steps.sum(axis=1))
         state = np.stack([inside, outside, log_q], axis=1)
-        return Path(groups, k, f, float(values[top]), abs(float(values[top])), state)
+        return Path(groups, k, f, float(values[top]), abs(float(values[top])), state, allowed)
 
     def ceilings(self, path: Path, i: Ints, pieces: Pieces) -> Floats:
         """Bound the values of the sets whose sizes are in pieces of some groups.
@@ -138,17 +143,17 @@ class RatioCurve:
         With x = (k - T) + (1 + b_in) T + b_out R + s1 the value falls with the false positives
         k - T at fixed T and R, and rises with T if c s1 ≥ (1 + b_in) s0; else it does at fixed k.
         """
-        form, c, groups = self.form, self.form.coefficients, path.groups[i]
+        c, groups = self.coefficients, path.groups[i]
         added = 1.0 + c.b_in if c.c * c.s1 >= (1.0 + c.b_in) * c.s0 else c.b_in
         one, at = np.ones(i.size), pieces.group
         high, low = Groups.of_values(groups.high, one), Groups.of_values(groups.low, one)
         own, _, log_in, _ = self._sums(high)
         _, other, _, log_out = self._sums(low)
-        log_found, found = Tilt.of(form.nodes, added).sums(high)
+        log_found, found = Tilt.of(self.nodes, added).sums(high)
         found = c.c * found * (not self.is_loss)
         inside, _, log_q = np.moveaxis(path.state[i], 1, 0)
         outside = path.state[i + 1, 1]
-        base = log_q - form.outside.sums(groups)[0]
+        base = log_q - self.outside.sums(groups)[0]
         taken, more, left = (
             each[:, None]
             for each in (
@@ -159,13 +164,13 @@ class RatioCurve:
         )
         log_q = base[at] + taken * log_in[at] + more * log_found[at] + left * log_out[at]
         sums = inside[at] + taken * own[at] + more * found[at] + outside[at] + left * other[at]
-        log_q -= np.multiply.outer(pieces.first, form.nodes.u)
-        value: Floats = (form.scale(log_q) * sums).sum(axis=1)
+        log_q -= np.multiply.outer(pieces.first, self.nodes.u)
+        value: Floats = (self.scale(log_q) * sums).sum(axis=1)
         return -value if self.is_loss else value
 
     def spread(self, above: Groups, below: Groups, value: float) -> float:
         """Return the standard deviation of a set."""
-        return self.form.value(above, below).std
+        return self.value(above, below).std
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,8 @@ class LinearCurve:
         k = np.concatenate([[0.0], np.cumsum(groups.count)])
         states = _summed(found)
         values = counts.values(k, states)
-        top = _best_of(values, k, sizes)
+        allowed = (k >= sizes[0]) & (k <= sizes[1])
+        top = _best_of(values, allowed)
         # Of the terms' last digits the more are lost the larger the angles that φ turns by
         angle = float(groups.mass.sum()) * float(counts.theta[-1])
         here = slice(top, top + 1)
@@ -190,7 +196,7 @@ class LinearCurve:
         near = np.abs(values - values[top]) <= CLOSE * terms
         steps = _summed_around(top, found)[near]
         f[near] = counts.rises(np.append(k[top], k[near]), states[top], steps)
-        return Path(groups, k, f, float(values[top]), terms, states)
+        return Path(groups, k, f, float(values[top]), terms, states, allowed)
 
     def ceilings(self, path: Path, i: Ints, pieces: Pieces) -> Floats:
         """Bound the values of the sets whose sizes are in pieces of some groups.
@@ -223,9 +229,8 @@ def _summed(steps: Floats) -> Floats:
     return np.vstack([np.zeros_like(steps[:1]), steps.cumsum(axis=0)])
 
 
-def _best_of(values: Any, k: Floats, sizes: tuple[float, float]) -> int:
-    """Return the index of the best value of a set of certain sizes, one item at least."""
-    allowed = (k >= sizes[0]) & (k <= sizes[1])
+def _best_of(values: Any, allowed: Bools) -> int:
+    """Return the index of the best value of a set that is allowed, one item at least."""
     return 1 + int(np.argmax(np.where(allowed, values, -np.inf)[1:]))
 
 
@@ -329,8 +334,8 @@ class Search:
         least, most = self._sizes
         least, reach = max(least, k[first] - count[first] + 1.0), min(max(k[last], least), k[-1])
         self._sizes = least, min(most, reach)
-        form = Integrand.of(self.groups, c, reach, least)
-        self._curve = RatioCurve(form, is_loss=has_loss(c) and best > NEAR_ONE)
+        curve = RatioCurve.of(self.groups, c, reach, least)
+        self._curve = replace(curve, is_loss=has_loss(c) and best > NEAR_ONE)
         return int(np.searchsorted(k, reach)) + 1
 
     def _open_groups(self, path: Path) -> Bools:
@@ -340,7 +345,7 @@ class Search:
         for linear measures, and others as `Problem` says.
         """
         problem, groups, (least, most) = self.problem, path.groups, self._sizes
-        start, stop, best = path.k[:-1], path.k[1:], self._best(path) - BOUND_SLACK * path.terms
+        start, stop, best = path.k[:-1], path.k[1:], path.best - BOUND_SLACK * path.terms
         is_open = (groups.count > 1) & (stop > least) & (start < most)
         whole = (start >= problem.least) & (stop <= most)
         if not problem.split_ties:
@@ -416,7 +421,7 @@ class Search:
         if self.path is None:
             return nothing
         k, f, reference = self.path.k, self.path.f, self.path.reference
-        allowed, offset = self._allowed(self.path), self._curve.offset
+        allowed, offset = self.path.allowed, self._curve.offset
         if not allowed.any():
             if self.problem.least > 0:
                 raise self.problem.no_set()
@@ -433,17 +438,6 @@ class Search:
         above, value = self.groups[:chosen], offset + (reference + float(f[chosen]))
         std = self._curve.spread(above, self.groups[chosen:], value)
         return BestBorder(int(k[chosen]), value, std, above[-1:])
-
-    def _allowed(self, path: Path) -> Bools:
-        """Mark the borders that may be selected, of those that may be the best."""
-        least, most = self._sizes
-        allowed: Bools = (path.k >= least) & (path.k <= most)
-        return allowed
-
-    def _best(self, path: Path) -> float:
-        """The best value at the borders that may be selected."""
-        allowed = self._allowed(path)
-        return path.reference + float(path.f[allowed].max()) if allowed.any() else -math.inf
 
 
 def decide(source: Source, problem: Problem) -> Search:
