@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from argmaxf import AutoFClassifier, ExpectedFClassifier, Interval
-from benchmarks.choosing.sets import RealSet, real_sets
+from benchmarks.choosing.sets import ROWS, RealSet, real_sets
 from benchmarks.choosing.unseen_sets import unseen_sets
 
 MODELS = {
@@ -62,13 +62,14 @@ def main() -> None:
     )
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--unseen", action="store_true", help="sets which nothing was chosen on")
-    parser.add_argument("--rows", type=int, help="only sets with at most so many rows")
+    parser.add_argument("--rows", type=int, nargs=2, default=(0, ROWS), help="of the sets to take")
     parser.add_argument("--models", nargs="*", default=[*MODELS])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     found = defaultdict(list)
     sets = unseen_sets() if options.unseen else real_sets()
-    for of in [each for each in sets if options.rows is None or len(each.y) <= options.rows]:
+    least, most = options.rows
+    for of in [each for each in sets if least <= len(each.y) <= most]:
         for name in options.models:
             for seed in range(options.splits):
                 for kind, outcome in outcomes(of, MODELS[name], seed).items():

@@ -7,6 +7,8 @@ network and after a temperature and a shift (Platt) on the same sixth. Needs the
 
 `--digits` instead trains on batches of 8 rows, of which most hold one positive or none: the digit 8
 against the others, 16 hidden units, 5 epochs, 900 images to train and tune on, 12 splits.
+
+`--segmentation` trains the network of examples/segmentation.py by cross entropy and by soft Dice.
 """
 
 from __future__ import annotations
@@ -133,13 +135,56 @@ def digits() -> None:
         print(f"| {name} | {' | '.join(scores)} | {mean[3]:.2f} ({low:.2f} to {high:.2f}) |")
 
 
+def segmentation(seed: int = 1) -> None:
+    """Print mean Dice of ways to decide, and what happens to the probabilities of both classes."""
+
+    from examples import segmentation as example
+
+    parts = ((300, (0.0, 0.55)), (150, (0.55, 0.75)), (120, (0.75, 1.0)))
+    made = [example.scenes(*part, 100 * seed + number) for number, part in enumerate(parts)]
+    training, held_out, test = made
+    entropy, steps = functional.cross_entropy, 1000
+    dice = SoftFLoss("dice", sums_over="batch", from_logits="softmax")
+    phases = {
+        "cross entropy": [(entropy, steps)],
+        "soft Dice": [(dice, steps)],
+        "cross entropy, then soft Dice": [(entropy, steps // 2), (dice, steps // 2)],
+    }
+    head = "0.5 | tuned | exact | exact, calibrated | predicted / true pixels | log loss"
+    print(f"| loss | {head} | calibrated |\n| --- |" + " ---: |" * 7)
+    for name, losses in phases.items():
+        torch.manual_seed(seed)
+        model = example.network()
+        for loss, number in losses:
+            model.train()
+            example.train(model, training, number, loss_of=loss)
+        cells, last = [], []
+        for calibrated in (False, True):
+            predict = example.probabilities(model, held_out, calibrated)
+            probs = predict(test.images)
+            cuts = example.tuned_thresholds(predict(held_out.images), held_out.truth, "dice")
+            masks = example.ways(probs, cuts, "dice")
+            wanted = ("threshold 0.5", "tuned threshold", example.EXACT)[2 if calibrated else 0 :]
+            scores = [float(example.score(masks[w], test.truth).nanmean()) for w in wanted]
+            cells += [f"{score:.3f}" for score in scores]
+            last.append(
+                f"{float(functional.nll_loss(probs.clamp_min(1e-7).log(), test.labels)):.3f}"
+            )
+            if not calibrated:
+                rates = probs.sum((0, 2, 3)) / test.truth.sum((0, 2, 3))
+                ratio = ", ".join(f"{float(x):.2f}" for x in rates[1:])
+        print(f"| {name} | {' | '.join([*cells, ratio, *last])} |", flush=True)
+
+
 def main() -> None:
     """Print the means over sets and seeds, and differences with intervals over sets."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.torch_losses", description=__doc__)
     parser.add_argument("--digits", action="store_true", help="batches of 8 rows instead")
+    parser.add_argument("--segmentation", action="store_true", help="pixels instead")
     torch.set_num_threads(1)
-    if parser.parse_args().digits:
-        digits()
+    options = parser.parse_args()
+    if options.digits or options.segmentation:
+        digits() if options.digits else segmentation()
         return
     found: dict[str, list[list[float]]] = defaultdict(list)
     sets = [of for of in real_sets() if of.name in SETS]

@@ -92,14 +92,20 @@ def network(channels: int = 16) -> nn.Module:
     return nn.Sequential(*layers, nn.Conv2d(channels, len(CLASSES), 1))
 
 
-def train(model: nn.Module, data: Scenes, steps: int, batch: int = 8) -> None:
-    """Minimize cross-entropy."""
+def train(
+    model: nn.Module,
+    data: Scenes,
+    steps: int,
+    batch: int = 8,
+    loss_of: Callable[[Tensor, Tensor], Tensor] = nn.functional.cross_entropy,
+) -> None:
+    """Minimize cross-entropy, or another loss of logits and labels."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-2, total_steps=steps)
     generator = torch.Generator().manual_seed(0)
     for _ in range(steps):
         rows = torch.randint(len(data.images), (batch,), generator=generator)
-        loss = nn.functional.cross_entropy(model(data.images[rows]), data.labels[rows])
+        loss = loss_of(model(data.images[rows]), data.labels[rows])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
