@@ -84,6 +84,8 @@ class CrossValidation:
 
     held_out: HeldOut  # scores of the classifier, those of the model to blend with as `other`
     tables: dict[str | None, dict[str, Floats]]  # read by each method's own model; None: `held_out`
+    proba: Floats | None  # the classifier's probabilities of the rows evaluated
+    drift_detector: DriftDetector  # with the models of the folds, and their scores
 
     def __init__(
         self, auto: Any, rows: TrainingData, test: Any = None, needs_model: bool = False
@@ -168,18 +170,6 @@ class CrossValidation:
         times = range(-(-N_SETS // len(folds)))
         return [(rest, [draw(part) for _ in times]) for rest, (part,) in each]
 
-    @property
-    def proba(self) -> Floats | None:
-        """The classifier's probabilities of the rows evaluated, where it has any."""
-        proba = self.tables[None].get("predict_proba")
-        return None if proba is None else proba[self.evaluated]
-
-    @property
-    def drift_detector(self) -> DriftDetector:
-        """The models of the folds, and their scores of held-out rows."""
-        kind, scores = next(iter(self.held_out.tables.items()))
-        return DriftDetector(self.held_out.models, kind, scores[self.rated])
-
     def _applicable(self, methods: list[Method]) -> list[Method]:
         """Return the methods that can be compared, with all that they blend.
 
@@ -258,6 +248,10 @@ class CrossValidation:
         self.fitted = {method.name: fitted[method.name][-1][0] for method in own}
         other = [found[method.name] for method in own if method.key in blended]
         self.held_out = replace(found[None], other=next(iter(other), None))
+        proba = self.tables[None].get("predict_proba")
+        self.proba = None if proba is None else proba[self.evaluated]
+        kind, scores = next(iter(self.held_out.tables.items()))
+        self.drift_detector = DriftDetector(self.held_out.models, kind, scores[self.rated])
 
     def _own_fits(self, method: Method, blended: bool) -> Iterator[Fit]:
         """Yield the fits of a method with a model of its own: on each fold, and for a test set."""

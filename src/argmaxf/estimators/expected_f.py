@@ -306,7 +306,9 @@ class ExpectedFClassifier(ScoreFClassifier):
 
     def _warn_if_few(self, n: int, fewer: str, harm: str) -> bool:
         """Warn of too few rows to hold positives on average, at the median rate of labels."""
-        rates = self._prior.usual_rates
+        prior = self._prior  # an estimated rate is not known before the batch
+        rates = prior.train if prior.deploy is None or prior.by_batch else prior.rates()
+        rates = rates[prior.varies]
         joint = rates.size and self._average(self._labels) != "samples"
         few = FEW_IN_BATCH / np.median(rates) if joint else 0.0
         if n < few:

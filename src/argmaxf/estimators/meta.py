@@ -296,7 +296,14 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
             The fitted classifier itself.
         """
         self._measure()
-        labelled = self._check_target(y)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        labelled = y.tocsr() if sparse.issparse(y) else np.asarray(y)
+        if not labelled.shape[0]:
+            raise ValueError("y must have at least one row, got none")
+        assert_all_finite(labelled, input_name="y")
         check_consistent_length(X, labelled)
         weight = as_weights(sample_weight, labelled.shape[0])
         labels = self._read_target(labelled if weight is None else labelled[weight > 0])
@@ -319,17 +326,6 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         mapping = MethodMapping().add(caller="fit", callee="fit")
         router = MetadataRouter(owner=self).add_self_request(self)
         return router.add(estimator=self.estimator, method_mapping=mapping)
-
-    def _check_target(self, y: Any) -> Any:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        y = y.tocsr() if sparse.issparse(y) else np.asarray(y)
-        if not y.shape[0]:
-            raise ValueError("y must have at least one row, got none")
-        assert_all_finite(y, input_name="y")
-        return y
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -73,12 +73,6 @@ class TargetPrior:
         """Which labels have both positives and negatives in training."""
         return (self.train > 0.0) & (self.train < 1.0)
 
-    @property
-    def usual_rates(self) -> Floats:
-        """The rates to expect before a batch is seen, of labels that vary in training."""
-        rates = self.train if self.deploy is None or self.by_batch else self.rates()
-        return np.asarray(rates[self.varies])
-
     def estimated(
         self,
         proba: Floats,
