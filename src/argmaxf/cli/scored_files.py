@@ -44,7 +44,7 @@ class Results:
     def show(
         self,
         as_json: bool,
-        more: Mapping[str, Any],
+        more: dict[str, Any],
         *lines: str,
         threshold_only: bool = False,
         stderr: bool = False,
