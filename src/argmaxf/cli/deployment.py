@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +37,6 @@ def monitor(
     as_json: bool = False,
 ) -> None:
     """Predict F of a deployed threshold period by period, with alarms where rows have changed."""
-    from contextlib import ExitStack
-    from functools import partial
-    from itertools import chain
-
     from argmaxf._base.atomic_write import refuse_twice
     from argmaxf._base.validation import check_choice
     from argmaxf.files.inputs import find_inputs
@@ -138,8 +137,6 @@ def label_plan(
     as_json: bool = False,
 ) -> None:
     """Draw the rows whose labels tell most about F, as a CSV file to fill in."""
-    from contextlib import ExitStack
-
     import numpy as np
 
     from argmaxf._base.validation import check_unit_interval
