@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -48,16 +48,7 @@ from argmaxf.prior import factor_of, move_odds
 from argmaxf.problem import Problem
 
 Progress = bool | Callable[[str, int, int | None], None]  # phase, rows so far, rows in all
-
-
-class Rule(NamedTuple):
-    """What a column of numbers must hold."""
-
-    column: str
-    words: str
-    wrong: Callable[[pl.Expr], Any]  # of numbers that are there
-    what: str = "value"
-    may_be_boolean: bool = False  # also in text files
+Wrong = Callable[[pl.Expr], Any]  # of numbers that are there
 
 
 @dataclass(frozen=True)
@@ -90,9 +81,8 @@ class ScoredFiles:
         chance constraints `overall` is of all segments.
         """
         with self._opened() as files:
-            frame = files._rows_to_write if files._writes else files.frame(only=files.by)
+            frame, output = files._rows_to_write(files.by), files.added if files._writes else None
             with files.naming_errors(files.by):
-                output = files.added if files._writes else None
                 solved = solve(files._table(frame, files.by, output), problem or Problem.of())
             files._write(solved.labelled)
             return solved.decisions
@@ -103,7 +93,7 @@ class ScoredFiles:
         problem = problem or Problem.of()
         chosen, rest = ProbabilitySketch(), ProbabilitySketch()
         with self._opened() as files:
-            frame = files._rows_to_write if files._writes else files.frame(only=())
+            frame = files._rows_to_write(only=())
             with files.naming_errors():
                 for batch in files._table(frame).rows(0).batches():
                     chosen.update(batch[P][batch[P] >= cut])
@@ -118,7 +108,7 @@ class ScoredFiles:
     def tune(self, problem: CutProblem) -> Threshold:
         """Return the best threshold on labelled rows, as `tune` does; write the predictions."""
         with self._opened() as files:
-            rows = files._rows_to_write if files._writes else None
+            rows = files._rows_to_write(only=()) if files._writes else None
             with files.naming_errors():
                 best = best_thresholds(files._labelled, problem)
             files._write(lambda: files._predicted(rows, best))
@@ -286,36 +276,33 @@ class ScoredFiles:
 
     def diagnose(self, beside: Iterable[str] = ()) -> None:
         """Raise an error about the first value that cannot be used, or read in columns `beside`."""
-        rules = [Rule(self.column, "must be in [0, 1]", lambda p: (p < 0) | (p > 1), "probability")]
-        if self.label is not None:
-            rules = [Rule(self.column, "", lambda score: pl.lit(False), "score")]
-        if self.label is not None and self.weight:
-            words = "must be finite and not negative"
-            rules.append(Rule(self.weight, words, lambda w: (w < 0) | w.is_infinite()))
-        if self.label is not None and self.positive is None:
-            words = "must hold 0 and 1"
-            rules.append(Rule(self.label, words, lambda y: ~y.is_in([0.0, 1.0]), "value", True))
-        for rule in rules:
-            self._check(rule)
+        if self.label is None:
+            words = "must be in [0, 1]"
+            self._check(self.column, words, lambda p: (p < 0) | (p > 1), "probability")
+        else:
+            self._check(self.column, "", lambda score: pl.lit(False), "score")
+            if self.weight:
+                words = "must be finite and not negative"
+                self._check(self.weight, words, lambda w: (w < 0) | w.is_infinite())
+            if self.positive is None:
+                self._check(self.label, "must hold 0 and 1", lambda y: ~y.is_in([0.0, 1.0]))
         for source in self.inputs:
             source.read(beside)
 
-    def _check(self, rule: Rule) -> None:
-        """Raise an error about the first value that breaks a rule."""
-        name, missing, where, rows = rule.column, 0, "", 0
+    def _check(self, name: str, rule: str, wrong: Wrong, what: str = "value") -> None:
+        """Raise an error about the first number of a column that breaks a rule."""
+        missing, where, rows, may_be_boolean = 0, "", 0, name == self.label
         for source in self.inputs:
-            source.refuse_absent(name)
             with reading(source, name):
-                cells = _cells(source, rule)
+                cells = _cells(source, name, wrong, may_be_boolean)
                 bad = cells.filter("wrong").head(1).collect(engine="streaming")
                 counts = cells.select(
                     pl.len(), pl.sum("absent"), pl.col("row").filter("absent").min()
                 )
                 n, absent, first = counts.collect(engine="streaming").row(0)
             for row, number, given, *_ in bad.iter_rows():
-                is_none = number is None
-                words = "must hold numbers" if is_none and not rule.may_be_boolean else rule.words
-                got = given if is_none else number
+                words = "must hold numbers" if number is None and not may_be_boolean else rule
+                got = given if number is None else number
                 raise ValueError(f"{source.name}, row {row}: column {name!r} {words}, got {got!r}")
             where = where or (f"{source.name}, row {first}" if absent else "")
             missing, rows = missing + absent, rows + n
@@ -325,7 +312,7 @@ class ScoredFiles:
                 f"the first in {where}; --nulls drop leaves such rows out"
             )
         if missing == rows:
-            raise ValueError(f"column {name!r} must hold at least one {rule.what}, got none")
+            raise ValueError(f"column {name!r} must hold at least one {what}, got none")
 
     # Writing
 
@@ -334,12 +321,14 @@ class ScoredFiles:
         """Whether there is an output of rows."""
         return bool(self.output and self.added)
 
-    @property
-    def _rows_to_write(self) -> pl.LazyFrame:
-        """The rows to write, and the probabilities as `p`; an output that cannot be is refused.
+    def _rows_to_write(self, only: Sequence[str]) -> pl.LazyFrame:
+        """Return the rows to write, and the probabilities as `p`; refuse an odd output.
 
-        From text to text, values are copied as they are written.
+        From text to text, values are copied as they are written. Without an output, return some
+        columns beside `p`.
         """
+        if not self._writes:
+            return self.frame(only=only)
         inputs, path, columns = self.inputs, self.output or Path(), self.inputs[0].columns
         kind = kind_of(path)
         refuse_names([path])
@@ -410,16 +399,16 @@ def _target(path: Path, temporary: Path) -> Iterator[Any]:
         yield zipped
 
 
-def _cells(source: Input, rule: Rule) -> pl.LazyFrame:
+def _cells(source: Input, name: str, wrong: Wrong, may_be_boolean: bool) -> pl.LazyFrame:
     """Return a column as numbers, null where one is none, as it is given, and what is wrong."""
-    name, is_text = rule.column, source.is_text
-    if rule.may_be_boolean and is_text:
+    is_text = source.is_text
+    if may_be_boolean and is_text:
         is_text = source.scan(typed=True).collect_schema()[name] != pl.Boolean
     (given,), number = named(name), pl.col("number")
     cells = source.scan(typed=not is_text, text=[name] if is_text else ())
     values = source.number(name) if is_text else given.cast(pl.Float64)
     cells = cells.select(values.alias("number"), given.alias("given")).with_row_index("row", 1)
-    wrong = rule.wrong(number.fill_nan(None))
+    bad = wrong(number.fill_nan(None))
     if is_text:  # blank text is missing
-        wrong |= number.is_null() & (pl.col("given").str.strip_chars() != "")
-    return cells.with_columns(wrong=wrong, absent=number.is_null() | number.is_nan())
+        bad |= number.is_null() & (pl.col("given").str.strip_chars() != "")
+    return cells.with_columns(wrong=bad, absent=number.is_null() | number.is_nan())
