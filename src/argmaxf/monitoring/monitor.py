@@ -433,11 +433,15 @@ class Monitor(Shown):
         self._rows[name] = self._rows.get(name, 0.0) + rows
         until = list(self._rows.values())[: list(self._rows).index(name) + 1]
         windows = [np.sum(until[-size:], axis=0) for size in WINDOWS if size <= len(until)]
-        if has_rows:
-            self._raise(name, [test for each in windows for test in self._changes(each)])
+        looks = [[test for each in windows for test in self._changes(each)]] if has_rows else []
         if rows[:, LABELLED].any():
             sides = [side for each in windows for side in self._sides(each)]
-            self._raise(name, [("labels against probabilities", self._tail(s)) for s in sides])
+            looks.append([("labels against probabilities", self._tail(side)) for side in sides])
+        said = self._alarms.setdefault(name, [])
+        for tests in looks:
+            self._looks += 1
+            level = self.false_alarm_rate / (len(tests) * self._looks * (self._looks + 1))
+            said += dict.fromkeys(what for what, p in tests if p <= level and what not in said)
 
     def _changes(self, rows: Floats) -> list[tuple[str, float]]:
         """Return the tests of rows against the reference, and their p-values.
@@ -467,13 +471,6 @@ class Monitor(Shown):
             values, mass = count_distribution(sizes)
             tails = mass[values <= found].sum(), mass[values >= found].sum()
         return min(1.0, 2.0 * float(min(tails)))
-
-    def _raise(self, name: str, tests: list[tuple[str, float]]) -> None:
-        """Count a look, and raise an alarm for each of its tests that fails at its level."""
-        self._looks += 1
-        level = self.false_alarm_rate / (len(tests) * self._looks * (self._looks + 1))
-        said = self._alarms.setdefault(name, [])
-        said += dict.fromkeys(what for what, p in tests if p <= level and what not in said)
 
     def add_labels(self, p: ArrayLike, labels: ArrayLike, *, period: Any) -> Period:
         """Compare the prediction for a period with labels of some of its rows.

@@ -23,7 +23,6 @@ from torch import Tensor
 
 from argmaxf._base.arrays import Floats
 from argmaxf.expected.dependent import maximize_expected_f_from_mixture
-from argmaxf.measures import Coefficients
 from argmaxf.problem import Problem
 from argmaxf.torch import tensors
 
@@ -39,14 +38,6 @@ class Members(NamedTuple):
     weight: Tensor  # adding up to one
     nodes: tensors.RowNodes
     nothing: float  # what the empty mask is worth
-
-    @classmethod
-    def of(cls, p: Tensor, weight: Tensor, zero: float, c: Coefficients) -> Members:
-        """Choose nodes for every size of a mask; `zero` is the value of 0/0."""
-        members, n = p.shape
-        nodes = tensors.RowNodes.of(p, np.ones(members), np.full(members, float(n)), c)
-        nothing = zero * float(weight @ tensors.none_there(p)) if zero > 0.0 else 0.0
-        return cls(p, weight, nodes, nothing)
 
 
 class Overlap(NamedTuple):
@@ -113,7 +104,11 @@ def best_iou(
     The best of several ascents, from a given mask and from the best ones for the mean probabilities
     and for each member; or the empty mask. In between is the lowest mean probability of the mask.
     """
-    members = Members.of(p, weight, problem.zero_division, problem.coefficients)
+    count, n = p.shape
+    every_size = np.ones(count), np.full(count, float(n))
+    nodes = tensors.RowNodes.of(p, *every_size, problem.coefficients)
+    nothing = problem.zero_division * float(weight @ tensors.none_there(p))
+    members = Members(p, weight, nodes, nothing)
     mean = (weight @ p.double()).clamp(0.0, 1.0)[None]
     alone = [
         tensors.best_masks(rows, replace(problem, zero_division=0.0)).masks for rows in (mean, p)
