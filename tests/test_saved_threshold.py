@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -74,6 +75,16 @@ def test_a_frozen_classifier_with_its_calibration(data, calibration):
     proba = saved.calibrate(scores)
     np.testing.assert_allclose(proba, frozen.predict_proba(X_new)[:, 1], rtol=1e-12)
     np.testing.assert_array_equal(saved.select(proba), frozen.predict(X_new))
+
+
+def test_naive_bayes_is_calibrated_by_its_log_odds(data):
+    X, y, X_new = data
+    fitted = ExpectedFClassifier(make_pipeline(StandardScaler(), GaussianNB())).fit(X, y)
+    saved = through_json(SavedThreshold.of(fitted.freeze()))
+    assert {curve["scores"] for curve in saved.calibration[0][0]} == {"log_odds"}
+    tables = [model.predict_log_proba(X_new) for model in fitted.estimators_]
+    proba = saved.calibrate(np.column_stack([table[:, 1] - table[:, 0] for table in tables]))
+    np.testing.assert_allclose(proba, fitted.predict_proba(X_new)[:, 1], rtol=1e-12)
 
 
 def test_a_blend_has_curves_of_both_models(data):

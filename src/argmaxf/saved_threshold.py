@@ -102,7 +102,7 @@ class SavedThreshold(Shown):
         if self.calibration is not None and not held:
             raise ValueError(f"calibration must hold curves for each of {n} labels, got {curves!r}")
         for curve in chain.from_iterable(chain.from_iterable(curves)):
-            if curve.get("scores") not in ("predict_proba", "decision_function"):
+            if curve.get("scores") not in ("predict_proba", "decision_function", "log_odds"):
                 raise ValueError(f"a curve must name the method of its scores, got {curve!r:.80}")
             _at(curve, np.zeros(1))
 
