@@ -1,10 +1,13 @@
 """The parts all estimators share, through the smallest linear classifier made of them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from argmaxf import SoftFClassifier, ThresholdFClassifier, compare
 from argmaxf.empirical.soft_f import LinearModel
 from argmaxf.estimators.labels import Labels
 from argmaxf.estimators.linear_f import LinearFClassifier
@@ -46,6 +49,29 @@ def test_strings_and_the_positive_class(blobs):
     assert set(last.predict(X)) == {"fraud", "ok"}
     # decision_function points to classes_[1] whatever the positive class, as scikit-learn has it
     assert np.array_equal(first.decision_function(X) > 0, first.predict(X) == "ok")
+
+
+MISSING = {
+    "boolean": pd.Series([True, False, pd.NA] * 10, dtype="boolean"),
+    "text": pd.Series(["a", "b", pd.NA] * 10, dtype="string"),
+    "objects": np.array(["a", "b", None] * 10, dtype=object),
+    "two columns": pd.DataFrame(
+        {"a": pd.array([True, False, pd.NA] * 10, dtype="boolean"), "b": [True, False, True] * 10}
+    ),
+}
+LEARNERS = {
+    "threshold": lambda X, y: ThresholdFClassifier(LogisticRegression()).fit(X, y),
+    "soft F": lambda X, y: SoftFClassifier().fit(X, y),
+    "compare": lambda X, y: compare(X, y, LogisticRegression()),
+}
+
+
+@pytest.mark.parametrize("learn", LEARNERS.values(), ids=LEARNERS)
+@pytest.mark.parametrize("y", MISSING.values(), ids=MISSING)
+def test_a_missing_label_is_named(y, learn):
+    """Scikit-learn said that the boolean value of NA is ambiguous."""
+    with pytest.raises(ValueError, match=r"y must hold a label everywhere, got (<NA>|None) at"):
+        learn(np.zeros((30, 2)), y)
 
 
 def test_unknown_positive_class_is_named(blobs):

@@ -233,6 +233,18 @@ def as_classes(name: str, values: Any, what: str = "a label") -> NDArray[Any]:
     return labels
 
 
+def refuse_missing(name: str, values: Any) -> None:
+    """Refuse None and NA among labels that are objects; scikit-learn fails when it compares them.
+
+    What is no array is left to scikit-learn: sparse and ragged tables.
+    """
+    if not hasattr(values, "toarray"):
+        with suppress(ValueError):
+            values = np.asarray(values)
+        if isinstance(values, np.ndarray) and values.dtype.kind == "O":
+            as_classes(name, values)
+
+
 def _missing(labels: NDArray[Any]) -> Any:
     """Mark None and what is not equal to itself: NaN, NaT, NA."""
     if labels.dtype.kind != "O":

@@ -29,6 +29,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from argmaxf._base.arrays import Bools, Floats, Ints
 from argmaxf._base.lazy import cached_property
+from argmaxf._base.validation import refuse_missing
 
 Split = tuple[Ints, Ints]  # the rows to train on, and those held out
 
@@ -53,6 +54,7 @@ class Labels:
     @classmethod
     def of(cls, y: Any, pos_label: Any = None) -> Labels:
         """Read the kind of target and its classes from `y`."""
+        refuse_missing("y", y)
         kind = type_of_target(y, input_name="y")
         if kind == "multilabel-indicator":
             return cls(kind, np.arange(np.shape(y)[1]), is_sparse=sparse.issparse(y))

@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from argmaxf._base.arrays import Bools, Floats
-from argmaxf._base.validation import as_weights
+from argmaxf._base.validation import as_weights, refuse_missing
 from argmaxf.empirical.soft_f import LinearModel, SoftF, fit_soft_f
 from argmaxf.empirical.svmperf import MarginF, fit_margin_f
 from argmaxf.estimators.calibration import Calibrated
@@ -62,6 +62,7 @@ class LinearFClassifier(FClassifier):
         object
             The fitted classifier itself.
         """
+        refuse_missing("y", y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, multi_output=True)
         weight = as_weights(sample_weight, X.shape[0])
         if weight is not None and not weight.all():  # rows of weight zero count for nothing

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from argmaxf._base.arrays import Bools, Floats
 from argmaxf._base.shared_docs import with_entries_of
-from argmaxf._base.validation import as_weights
+from argmaxf._base.validation import as_weights, refuse_missing
 from argmaxf.empirical.guarantees import refuse_groups
 from argmaxf.empirical.threshold import Threshold, maximize_empirical_f
 from argmaxf.estimators.calibration import Calibrated
@@ -303,6 +303,7 @@ class MetaFClassifier(MetaEstimatorMixin, FClassifier):
         labelled = y.tocsr() if sparse.issparse(y) else np.asarray(y)
         if not labelled.shape[0]:
             raise ValueError("y must have at least one row, got none")
+        refuse_missing("y", labelled)
         assert_all_finite(labelled, input_name="y")
         check_consistent_length(X, labelled)
         weight = as_weights(sample_weight, labelled.shape[0])
