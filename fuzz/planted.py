@@ -301,7 +301,7 @@ PLANTED = {
         "thresholds", replaced("argmaxf._base.validation", "_refuse_inexact", lambda name, a: None)
     ),
     "clustered guarantee": Planted(
-        "guarantees", replaced("argmaxf.estimators.threshold_f", "refuse_groups", lambda: None)
+        "guarantees", replaced("argmaxf.estimators.meta", "refuse_groups", lambda: None)
     ),
     "narrow interval": Planted("intervals", normal_limits),
 }

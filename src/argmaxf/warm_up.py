@@ -46,7 +46,10 @@ def _parts() -> dict[str, list[Callable[[], Any]]]:
             *(partial(decide, p[:n].astype(kind)) for kind in kinds for n in (LARGE, LARGE // 35)),
             partial(decide, np.exp(rng.normal(size=LARGE) - 9.0)),  # few positives
             partial(decide, p, max_selected=100),
-            partial(decide, p, measure="mcc"),
+            *(partial(decide, p, measure=name) for name in ("mcc", "gmean")),
+            partial(decide, p[: LARGE // 35], measure="fowlkes_mallows"),
+            partial(decide, p, min_precision=0.3, confidence_level=0.9),
+            partial(decide, p, min_recall=0.3, confidence_level=0.9),
             partial(argmaxf.expected_f, p, p > 0.2),
         ],
         "many sets": [
@@ -54,7 +57,10 @@ def _parts() -> dict[str, list[Callable[[], Any]]]:
             partial(decide, p, by=np.arange(p.size) % 50),
             partial(argmaxf.maximize_expected_macro_f, rows[:, :5], labels_per_row=1),
         ],
-        "summaries": [argmaxf.ProbabilitySketch().update(p).decide],
+        "summaries": [
+            argmaxf.ProbabilitySketch().update(p).decide,
+            argmaxf.LabelledSketch().update(y, p).tune,
+        ],
         "dependent labels": [
             partial(argmaxf.maximize_expected_f_from_samples, rng.random((200, 500)) < 0.1),
             partial(argmaxf.maximize_expected_f_from_mixture, rng.beta(0.5, 5.0, (3, 9000))),
