@@ -391,7 +391,7 @@ def test_a_full_disk(rows, tmp_path, capsys, monkeypatch):
     try:
         source = tmp_path / "rows.parquet"
         rows.write_parquet(source)
-        for kind in WRITERS:
+        for kind in (*WRITERS, "csv.gz", "parquet.gz"):
             out = small / f"labels.{kind}"
             error = refused(capsys, "decide", source, "-p", "p", "-o", out)
             assert f"{out}: cannot be written: " in error

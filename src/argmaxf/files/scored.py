@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from argmaxf._base.atomic_write import refuse_inputs, written_whole
+from argmaxf._base.atomic_write import refuse_inputs, writing, written_whole
 from argmaxf._base.lazy import cached_property
 from argmaxf._base.validation import NotAProbability, Unusable, check_choice, check_unit_interval
 from argmaxf.empirical.cuts import CutProblem
@@ -378,11 +378,13 @@ class ScoredFiles:
         if kind in SEPARATORS:
             opens = all(each.is_text and each.separator == ";" for each in self.inputs)
             options["separator"] = ";" if kind == "csv" and opens else SEPARATORS[kind]
-        with written_whole(path) as temporary:
+        with written_whole(path) as temporary, writing(path):
             try:
                 with _target(path, temporary) as target:
                     sinks.get(kind, frame.sink_csv)(target, **options)
             except BROKEN as error:
+                if getattr(error, "strerror", None):  # in Python, which zips
+                    raise
                 if "os error" not in str(error):  # nothing wrong with the disk: an input, perhaps
                     for source in self.inputs:
                         source.read(source.columns)
