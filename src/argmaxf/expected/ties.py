@@ -98,10 +98,14 @@ def values_by_quadrature(
     """Return f_k for each of the sizes, to 24 digits and more.
 
     f_k = Σ_m ω e^{-u(k+s1)} Q_k A_k, A_k = c Σ_{i≤k} π_i + s0 (groups.py), with every quantity
-    an array over some 150 nodes. Equal items are taken together: a millisecond for each value that
-    differs from others, however many items have it.
+    an array over some 150 nodes. Equal items are taken together: a tenth of a millisecond or two
+    for each value that differs from others, however many items have it.
     """
     assert isinstance(problem.measure, Ratio)
+
+    def power(factors: Any, count: int) -> Any:
+        return factors if count == 1 else factors**count  # decimals take long for powers
+
     with localcontext(prec=DIGITS // 2, Emin=MIN_EMIN, Emax=MAX_EMAX):
         c, b_in, b_out, s0, s1 = problem.measure.coefficients(Decimal)
         by_rule = [k for k in sizes if k > 0 or s1 > 0]
@@ -114,18 +118,20 @@ def values_by_quadrature(
         ends = np.flatnonzero((np.diff(inside) != 0) | (np.diff(outside) != 0)) + 1
         edges = sorted({0, *ends.tolist(), *by_rule, len(inside)})
         runs = [(b, b - a, Decimal(inside[a]), Decimal(outside[a])) for a, b in pairwise(edges)]
-        for _, count, _, out in runs:
-            q = q * ((1 - out) + out * x_out) ** count
-        a, values = s0, []
-        for stop, count, p, out in [(0, 0, s0, s0), *runs]:
-            if stop > by_rule[-1]:
-                break
-            factor = (1 - p) + p * x_in
-            a = a + c * count * p * x_in / factor
-            if b_in != b_out or inside is not outside:
-                q = q * (factor / ((1 - out) + out * x_out)) ** count
-            if stop in by_rule:
-                values.append((q * decay**stop * a).sum())
+        a, first = s0, by_rule[0]
+        for stop, count, p, out in runs:
+            tilted, x = (p, x_in) if stop <= first else (out, x_out)
+            factor = (1 - tilted) + tilted * x
+            q = q * power(factor, count)
+            a = a + c * count * p * x / factor if stop <= first else a
+        values = [(q * decay**first * a).sum()]
+        for stop, count, p, out in runs:
+            if first < stop <= by_rule[-1]:
+                factor = (1 - p) + p * x_in
+                a = a + c * count * p * x_in / factor
+                q = q * power(factor / ((1 - out) + out * x_out), count)
+                if stop in by_rule:
+                    values.append((q * decay**stop * a).sum())
         return nothing + values
 
 
