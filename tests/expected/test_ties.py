@@ -251,11 +251,11 @@ def test_extreme_beta_is_exact_in_70_digits(name, beta):
 @pytest.mark.parametrize("name", SMALL_SETS)
 def test_extreme_beta_needs_few_digits_more(name, beta, monkeypatch):
     """The number of sets that are left to more digits does not grow with those that are near."""
-    from argmaxf.expected import small_sets
+    from argmaxf.expected import sets
 
     p = SMALL_SETS[name](np.random.default_rng(5), 3_000)
     left = []
-    monkeypatch.setattr(small_sets, "settle", lambda p, rivals, problem: left.append(rivals) or 1)
+    monkeypatch.setattr(sets, "settle", lambda p, rivals, problem: left.append(rivals) or 1)
     maximize_expected_f(p, beta=beta)
     assert left == []
 
