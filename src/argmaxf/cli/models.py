@@ -170,7 +170,7 @@ def trusted_types() -> frozenset[str]:
     modules = [*MODULES]
     for package in PACKAGES:
         folder = import_module(package).__path__
-        modules += [each.name for each in pkgutil.iter_modules(folder, f"{package}.")]
+        modules += [package, *(each.name for each in pkgutil.iter_modules(folder, f"{package}."))]
     kinds = [each for module in modules for each in vars(import_module(module)).values()]
     defined = [each for each in kinds if inspect.isclass(each) and each.__module__ in modules]
     numbers = [base for kind in np.sctypeDict.values() for base in kind.__mro__]
