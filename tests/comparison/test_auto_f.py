@@ -147,8 +147,8 @@ def test_methods_that_score_alike_are_said_to():
     assert choose(alike).reason == (
         "Tuned threshold and blended F scored equal to four digits; among methods this close, "
         "blended F lost least on the 116 real data sets of docs/background/method-study.md (mean "
-        "points of F1 behind the best single method: tuned threshold 4.1, blended F 0.6). The "
-        "simplest of them to deploy is tuned threshold: one model, one threshold."
+        "points of F1 behind the best single method: 4.1 for tuned threshold, 0.6 for blended F). "
+        "The simplest of them to deploy is tuned threshold: one model, one threshold."
     )
 
 

@@ -161,7 +161,7 @@ def leaks(X: pl.DataFrame, y: pl.Series | pl.DataFrame, known: Sequence[str] = (
     if names := [c.name for c in X if c.name not in known and _looks_like_identifier(c)]:
         said.append(
             f"Columns that look like identifiers: {', '.join(names)}. If they are, leave them out "
-            "with --drop, or hold out the rows of one together with --group."
+            "with --drop, or hold out rows with the same value together with --group."
         )
     targets = [y] if isinstance(y, pl.Series) else list(y)
     found = [(c.name, each.name, _separation(c, each)) for c in X for each in targets]

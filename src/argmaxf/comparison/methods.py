@@ -289,7 +289,7 @@ def _reason(
         why = "" if chosen == best else f"; {chosen}, which you added, leads our own choice"
     elif len(close) > 1 and chosen == safe:
         known = [OWN_NAMES[name] for name in close if name in OWN_NAMES]
-        lost = ", ".join(f"{m.name} {m.regret:.1f}" for m in known if m.regret is not None)
+        lost = ", ".join(f"{m.regret:.1f} for {m.name}" for m in known if m.regret is not None)
         why = (
             f"; among methods this close, {chosen} lost least on the 116 real data sets of "
             "docs/background/method-study.md (mean points of F1 behind the best single method: "

@@ -331,10 +331,10 @@ def time_note(cv: CrossValidation, standings: Sequence[Standing]) -> str:
     """Say how long predictions take, beside the classifier alone."""
     model, kind = cv.held_out.model, next(iter(cv.held_out.tables))
     alone = cv.seconds_per_row(lambda X: model.scores(X, kind))
-    each = [f"{m.name} {m.seconds_per_row / alone:.1f} ×" for m in standings]
+    each = [f"{m.seconds_per_row / alone:.1f} for {m.name}" for m in standings]
     return (
         f"Time per row, in batches of {TIMED_ROWS}: {1e6 * alone:.2g} µs for the scores of the "
-        f"classifier alone. Relative to this time: {', '.join(each)}."
+        f"classifier alone. In multiples of this time: {', '.join(each)}."
     )
 
 
