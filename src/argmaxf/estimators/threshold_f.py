@@ -114,8 +114,9 @@ class ThresholdFClassifier(ScoreFClassifier):
         single label only.
     threshold_ : float or ndarray of shape (n_labels,)
         The threshold on probabilities: ``predict_proba(X)[:, 1] >= threshold_`` is `predict` for a
-        binary target. Without `predict_proba` it is a threshold on the decision scores. It is NaN
-        if it lies among probabilities that round to 1; `log_odds_threshold_` then decides. With
+        binary target. If `estimator` has no `predict_proba`, it is the threshold on the
+        `decision_function` of `estimator`. It is NaN if it lies among probabilities that round to
+        1; `log_odds_threshold_` then decides. With
         ``deploy_rate="estimate"`` it is the threshold for the training rate.
     log_odds_threshold_ : float, ndarray of shape (n_labels,) or None
         The same threshold on log-odds; None if the probabilities of the classifier are not the

@@ -78,31 +78,31 @@ def maximize_expected_macro_f(
 ) -> MacroDecision:
     """Assign one class, or b labels, to each row, with the highest expected macro F.
 
-    Macro F is the mean of F over the columns. Without a limit on the labels of a row the columns
-    are decided on their own (`maximize_expected_f` with ``average="macro"``); with one they compete
-    for the rows. The answer comes with an upper bound that proves how far from optimal it can be.
+    Macro F is the mean of F over the columns. Without a limit on the labels of a row, each column
+    can be decided separately (`maximize_expected_f` with ``average="macro"``). With a limit, all
+    columns are decided together. The result has an upper bound on the macro F of any other labels.
 
     Parameters
     ----------
     p : array-like or sparse matrix of shape (n_rows, n_columns)
-        Probability that each label of each row is positive. Rows need not sum to 1: labels count
-        as independent. Of a sparse matrix only stored cells can be selected.
+        Probability that each label of each row is positive. Labels are treated as independent, so
+        rows need not sum to 1. Of a sparse matrix, only stored cells can be selected.
     labels_per_row : int, optional
-        Exactly so many labels in every row: 1 for classes that exclude each other.
+        The exact number of labels of each row: 1 for classes that exclude each other.
     max_labels_per_row : int, optional
-        At most so many labels in every row. One of the two must be given.
+        The maximum number of labels of each row. Pass either this or `labels_per_row`.
     beta : float, default=1.0
         The β of F_β.
     measure : str or Measure, default="fbeta"
-        F_β or Dice without smoothing: what a cell adds to its column must depend on the number of
-        selected cells alone.
+        F_β or Dice without smoothing; other measures are refused.
     zero_division : float, default=0.0
         F of a column in which nothing is positive and nothing is selected.
     averaged_over : {"all", "present"}, default="all"
         Take the mean over all columns, or over those that have a positive.
     tol : float, optional
-        Stop at a relative gap of this. By default 0 for matrices of at most 4,096 cells, 1e-5
-        beyond. The gap may stay larger where proving more would take too long.
+        Stop when the relative gap to the bound is at most this. By default 0 for matrices of at
+        most 4,096 cells, and 1e-5 for larger ones. The search may stop at a larger gap if closing
+        it would take too long.
     progress : bool or callable, default=False
         True writes each step to standard error; a function is called with the number of the step,
         the expected macro F and the bound so far.
@@ -114,8 +114,8 @@ def maximize_expected_macro_f(
 
     Notes
     -----
-    Holds about 50 bytes for each cell, and 7 numbers for each node (24 or more) of the columns
-    that have cells. docs/background/labels-per-row.md has the algorithm.
+    Memory: about 50 bytes for each cell, and 7 numbers for each of 24 or more quadrature nodes of
+    each column. docs/background/labels-per-row.md has the algorithm.
 
     Examples
     --------

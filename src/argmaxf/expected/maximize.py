@@ -102,12 +102,12 @@ def maximize_expected_f(
 
     Notes
     -----
-    Sets of more than 16,384 items are decided in O(n) time, without sorting. So are sets of more
-    than 2,048 items if some hundreds of them are positive. Besides the input and the mask, memory
-    then holds at most n/16 items, or the items near the threshold if these are more (of up to a
-    million items, also a copy in double precision if the input has another type). Smaller sets are
-    sorted, and so are all sets for G-mean. With chance constraints, the items are sorted and every
-    k is evaluated, in O(n log n) time with about 10 numbers per item in memory.
+    Sets of more than 16,384 items are decided in O(n) time, without sorting. The same holds for
+    sets of more than 2,048 items if some hundreds of them are positive. Besides the input and the
+    mask, memory then holds n/16 items or fewer; it holds all items near the threshold if these are
+    more. Up to a million items are also copied to double precision if they have another type.
+    Smaller sets are sorted, and so are all sets for G-mean. With chance constraints, the items are
+    sorted and every k is evaluated, in O(n log n) time with about 10 numbers per item in memory.
 
     References
     ----------

@@ -61,8 +61,8 @@ def expected_f(
 
     Notes
     -----
-    O(n) time. Above 4,096 items the set and its complement are summarized, in fixed memory besides
-    a copy of each.
+    O(n) time. For more than 4,096 items, the set and its complement are copied and summarized; the
+    size of the summaries does not depend on n.
 
     Examples
     --------

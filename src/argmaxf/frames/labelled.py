@@ -357,13 +357,14 @@ def tune(
 
     Notes
     -----
-    Up to 4 million rows of a lazy frame are held. More rows are counted in batches, in bins of
-    their scores (a `LabelledSketch`), then the few rows in the bins that can hold the best
-    threshold in finer ones. These are held since the first pass if the first rows are like the
-    others, so that the frame is read once; otherwise it is read two to four times. Memory does not
-    grow with the number of rows. All rows are held with `confidence_level` and for user-defined
-    measures: up to 60 bytes each. With `by`, the frame is read once for every 16 million rows, and
-    one to four times for each segment of more rows.
+    A lazy frame of up to 4 million rows is held in memory. The rows of a larger one are counted in
+    bins of their scores (a `LabelledSketch`), in batches. The few rows in the bins that can hold
+    the best threshold are then counted in finer bins. If the first 4 million rows are like the
+    others, these few rows are kept during the first pass, and the frame is read once; otherwise it
+    is read two to four times. Memory does not grow with the number of rows, except with
+    `confidence_level` and for user-defined measures: all rows are then held, up to 60 bytes each.
+    With `by`, the frame is read once for every 16 million rows, and each segment of more rows is
+    read one to four times.
 
     Examples
     --------

@@ -212,22 +212,22 @@ def decide(
         The minimum recall; both hold at once.
     confidence_level : float, optional
         The probability with which they hold. With `by` they hold in all s segments at once, and so
-        overall: each segment is decided at confidence_level^(1/s). The probabilities are then read
-        into this process, each value once with its count, and every number of selected rows is
-        evaluated: up to 200 bytes per row in memory.
+        overall: each segment is decided at confidence_level^(1/s). All distinct probabilities and
+        their counts are then held in memory, up to 200 bytes per row, and every number of selected
+        rows is evaluated.
 
     Notes
     -----
     A lazy frame is read in batches, and memory does not grow with the number of rows. Polars and
     DuckDB read the column once if its first 4 million rows are like the others, and three to five
     times if they are not (because rows are sorted by `column`, for instance), or if very few of
-    them are positive. Dask works on its partitions and Spark uses its own expressions, three to
-    five times. For limits, and for measures that are not ratios, the column is read once and
-    written to a temporary file in TMPDIR with 8 bytes per row.
+    them are positive. Dask and Spark read it three to five times, on their workers. For limits,
+    and for measures that are not ratios, the column is read once and written to a temporary file in
+    TMPDIR with 8 bytes per row.
 
     With `by`, a first query finds the segments and numbers them; their keys stay in the engine, for
     DuckDB in a temporary table of its connection. The frame is then read once for every 33 million
-    rows, and once to five times for each segment of more rows.
+    rows, and each segment of more rows is read one to five times.
 
     Examples
     --------
