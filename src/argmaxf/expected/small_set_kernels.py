@@ -365,14 +365,16 @@ def select_sets(p, offsets, ascending, k, threshold, out):
     """Mark the top k items of every set, of equal ones the first, and fill the lowest of them."""
     for r in range(k.size):
         start, stop = offsets[r], offsets[r + 1]
-        least = ascending[stop - k[r]] if k[r] > 0 else np.inf
-        reached, last = 0, stop - 1
+        cut = last = stop - k[r]
+        least = ascending[cut] if cut < stop else np.inf
+        while last > start and ascending[last - 1] == least:
+            last -= 1
         for i in range(start, stop):
             out[i] = p[i] >= least
-            reached += p[i] >= least
-        while reached > k[r]:
-            if p[last] == least:
-                out[last] = False
-                reached -= 1
-            last -= 1
+        spare, i = cut - last, stop - 1  # items equal to the lowest one that are left out
+        while spare > 0:
+            if p[i] == least:
+                out[i] = False
+                spare -= 1
+            i -= 1
         threshold[r] = least
