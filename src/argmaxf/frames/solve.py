@@ -278,10 +278,10 @@ def decisions(
 
     Notes
     -----
-    Keys are for people: numbers, texts, dates and so on as Python has them; time stamps with a zone
-    in UTC, since clocks that are set back show an hour twice; nanoseconds as `numpy.datetime64` and
-    `numpy.timedelta64`, with a zone as text; what Python cannot hold or tell apart as text, and
-    times of day with nanoseconds as their number since midnight.
+    Keys are Python objects: numbers, strings, dates and so on. Time stamps with a zone are in UTC.
+    Time stamps and durations in nanoseconds are `numpy.datetime64` and `numpy.timedelta64`; with a
+    zone they are strings. Times of day with nanoseconds are integers: nanoseconds since midnight.
+    Values that Python cannot represent, or cannot distinguish, are strings.
 
     Examples
     --------
