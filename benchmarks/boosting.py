@@ -9,6 +9,11 @@ Differences are those of test F1 to log loss, in points, with intervals over fam
 compares rounds and learning rates of soft F on two halves of the families: those by which the
 defaults of `BoostedFScorer` were chosen, and those by which they are judged. Thresholds are
 smoothed there, as in `ThresholdFClassifier`.
+
+    python -m benchmarks.boosting --unseen [--splits 5]
+
+compares these defaults with log loss, of as many rounds, on the sets of
+`benchmarks/choosing/unseen_sets.py`, with thresholds tuned exactly and smoothed.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ import argparse
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from lightgbm import LGBMClassifier
@@ -29,10 +34,12 @@ from argmaxf import ExpectedFClassifier, maximize_empirical_f
 from argmaxf.estimators.labels import assign_folds
 from argmaxf.objectives import SoftFObjective
 from benchmarks.choosing.sets import RealSet, real_sets
+from benchmarks.choosing.unseen_sets import unseen_sets
 from benchmarks.rare_labels import is_judge
 
 ROUNDS = 60
 Score = Callable[[np.ndarray], np.ndarray]
+Methods = dict[str, Callable[[np.ndarray, np.ndarray], Score]]
 
 
 def trees(**options) -> LGBMClassifier:
@@ -87,13 +94,15 @@ METHODS = {
     "log loss, soft F from 2/3 on": soft_f(40, 20),
 }
 EXPECTED = "log loss, calibrated, expected F"
+DEFAULT = "45 + 15 rounds, rate .3 (default)"
+SMOOTHING = 50  # the default of ThresholdFClassifier
 CHOICE = {
     "log loss": log_loss,
     "log loss, 100 rounds": lambda X, y: _raw(trees(n_estimators=100).fit(X, y)),
     "30 + 30 rounds, rate .1": soft_f(30, 30),
     "30 + 30 rounds, rate .3": soft_f(30, 30, 0.3),
     "45 + 15 rounds, rate .1": soft_f(45, 15),
-    "45 + 15 rounds, rate .3 (default)": soft_f(45, 15, 0.3),
+    DEFAULT: soft_f(45, 15, 0.3),
     "60 + 30 rounds, rate .1": soft_f(60, 30),
     "60 + 30 rounds, rate .3": soft_f(60, 30, 0.3),
 }
@@ -101,15 +110,23 @@ CHOICE = {
 
 def choice_f1(of: RealSet, seed: int) -> dict[str, float]:
     """Return the test F1 of each choice on one split of one set, with smoothed thresholds."""
+    return f1_by_smoothing(of, seed, CHOICE)[SMOOTHING]
+
+
+def f1_by_smoothing(of: RealSet, seed: int, methods: Methods) -> dict[int, dict[str, float]]:
+    """Return the test F1 of methods on one split, with exact and with smoothed thresholds."""
     halves = train_test_split(of.X, of.y, test_size=0.5, stratify=of.y, random_state=seed)
     X, X_test, y, y_test = halves
-    fold, found = assign_folds(y[:, None] == 1, 5, seed), {}
-    for name, method in CHOICE.items():
+    fold = assign_folds(y[:, None] == 1, 5, seed)
+    found: dict[int, dict[str, float]] = {0: {}, SMOOTHING: {}}
+    for name, method in methods.items():
         score = np.empty(y.size)
         for k in range(5):
             score[fold == k] = method(X[fold != k], y[fold != k])(X[fold == k])
-        threshold = maximize_empirical_f(y, score, smoothing=50).threshold
-        found[name] = f1_score(y_test, method(X, y)(X_test) >= threshold)
+        test_score = method(X, y)(X_test)
+        for smoothing, f1 in found.items():
+            threshold = maximize_empirical_f(y, score, smoothing=smoothing).threshold
+            f1[name] = f1_score(y_test, test_score >= threshold)
     return found
 
 
@@ -136,19 +153,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.boosting", description=__doc__)
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--choice", action="store_true")
+    parser.add_argument("--unseen", action="store_true", help="sets which nothing was chosen on")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    judge = choice_f1 if options.choice else test_f1
-    families: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for of in real_sets():
-        families[of.family] += [judge(of, seed) for seed in range(options.splits)]
-        print(of.name, file=sys.stderr, flush=True)
+    if options.unseen:
+        methods = {name: CHOICE[name] for name in ("log loss", DEFAULT)}
+        rows = collect(unseen_sets(), options.splits, lambda *at: f1_by_smoothing(*at, methods))
+        for smoothing in (0, SMOOTHING):
+            print(f"smoothing={smoothing}: ", end="")
+            report([[row[smoothing] for row in family] for family in rows.values()])
+        return
+    families = collect(real_sets(), options.splits, choice_f1 if options.choice else test_f1)
     parts = [list(families)]
     if options.choice:
         held_out = [name for name in families if is_judge("binary", name)]
         parts = [held_out, [name for name in families if name not in held_out]]
     for part in parts:
         report([families[name] for name in part])
+
+
+def collect(sets: Iterable[RealSet], splits: int, judge: Callable) -> dict[str, list]:
+    """Return what `judge` finds on every split of the sets, by family."""
+    families = defaultdict(list)
+    for of in sets:
+        families[of.family] += [judge(of, seed) for seed in range(splits)]
+        print(of.name, file=sys.stderr, flush=True)
+    return families
 
 
 def report(families: list[list[dict[str, float]]]) -> None:

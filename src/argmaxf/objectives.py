@@ -155,7 +155,8 @@ class BoostedFScorer(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Boosted trees trained with log loss first and soft F then. Experimental.
 
     It gives scores; put it inside of `ThresholdFClassifier`, which finds the best threshold on
-    rows held out.
+    rows held out. On 84 real data sets it gained nothing over log loss with a tuned threshold
+    (docs/training.md).
 
     Parameters
     ----------
