@@ -1,4 +1,4 @@
-"""One suite for all kinds of passes: arrays, batches, tensors, and Triton's kernels interpreted."""
+"""One suite for all kinds of passes: arrays, chunks of arrays, and batches."""
 
 import gc
 import weakref

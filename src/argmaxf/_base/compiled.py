@@ -2,8 +2,8 @@
 
 `kernel` and `reordering_kernel` are the only two ways in which argmaxf compiles anything. Compiling
 takes seconds on a fresh installation and loading numba half a second in every process, so the first
-few thousand numbers of a process go through the Python functions: the same code, and but for the
-last digit of a sum the same answer. Where numba is missing, everything runs as Python.
+20,000 numbers of a process go through the Python functions: the same code, and but for the last
+digit of a sum the same answer. Where numba is missing, everything runs as Python.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """How sets of any sizes are decided: arrays, rows, columns, segments, sparse rows.
 
-Sets of up to 16,384 items are sorted, and every k is looked at: one compiled kernel decides sorted
-sets that lie one after another (`small_set_kernels.py`). Measures that are no ratio have curves of
-their own, and so have chance constraints, for sets of any size (`every_size.py`). Larger sets are
-decided by the band or by the grouped search, without sorting.
+Rows, columns and segments of up to 16,384 items are sorted, and every k is looked at: one compiled
+kernel decides sorted sets that lie one after another (`small_set_kernels.py`). So are single sets
+of up to 2,048 items, and larger ones of that size that the band leaves open. Measures that are no
+ratio have curves of their own, and so have chance constraints, for sets of any size
+(`every_size.py`). Larger sets are decided by the band or by the grouped search, without sorting.
 
 The band (`band.py`) decides every measure that is a ratio of counts, with smoothing, any value of
 0/0, and equal items split or together. The grouped search (`grouped`) is for:

@@ -376,7 +376,7 @@ def others(part: Any, n: Any) -> Any:
 
 
 def divided(numerator: Any, denominator: Any, zero_division: float) -> Any:
-    """Divide, with 0/0 = `zero_division`: the only place where that case is decided."""
+    """Divide, with 0/0 = `zero_division`."""
     defined = np.asarray(denominator > 0)
     if defined.ndim and defined.all():
         return numerator / denominator
