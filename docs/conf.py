@@ -39,6 +39,7 @@ exclude_patterns = [
     if page.stem != "timing"
 ]
 templates_path = ["_templates"]
+default_role = "py:obj"  # names in single backticks link to their pages
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 autosummary_generate = True
