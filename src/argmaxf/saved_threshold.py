@@ -36,7 +36,7 @@ class SavedThreshold(Shown):
     Parameters
     ----------
     thresholds : list of float
-        One for each label; a label is predicted from its threshold on.
+        One for each label; a label is predicted where the score is at least its threshold.
     labels : list of str, default=["1"]
         The names of the labels: the positive class of a binary target.
     scale : {"probability", "score"}, default="probability"
@@ -50,12 +50,12 @@ class SavedThreshold(Shown):
     expected : list of float or None, default=None
         The expected value of the measure.
     interval : list of three float or None, default=None
-        Lower end, centre and upper end of where it will be.
+        Lower end, centre and upper end of the interval in which the measure will be.
     calibration : list or None, default=None
         For each label the curves that turned scores into its probability: a list of members with a
         list of curves each (docs/howto/deploying.md).
     provenance : dict, default={}
-        Where it is from: `classifier`, `rows`, `positives` and versions.
+        Where the thresholds come from: `classifier`, `rows`, `positives` and versions.
 
     Examples
     --------

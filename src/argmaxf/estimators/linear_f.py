@@ -164,9 +164,9 @@ class SoftFClassifier(LinearFClassifier):
     penalize_intercept : bool, default=False
         Whether the penalty includes it, as the paper's dummy attribute.
     tol : float, default=1e-4
-        Stop where no slope exceeds `tol` times the soft F reached.
+        Stop when no partial derivative exceeds `tol` times the soft F that was reached.
     max_iter : int, default=1000
-        Most steps of L-BFGS.
+        Maximum number of steps of L-BFGS.
     pos_label : as in `FClassifier`
 
     Attributes

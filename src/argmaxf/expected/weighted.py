@@ -95,7 +95,8 @@ def maximize_expected_weighted_f(
     zero_division : float, default=0.0
         Value of F when nothing is positive and nothing is predicted.
     tolerance : float, default=1e-6
-        The search ends when the bound is within this part of the value, or cannot fall further.
+        The search ends when the bound is at most this fraction above the value, or cannot be
+        lowered further.
 
     Returns
     -------
@@ -105,8 +106,8 @@ def maximize_expected_weighted_f(
 
     Notes
     -----
-    Near-linear time: some dozen sorts of the items. It holds 24 to 100 numbers for each item, more
-    of them the more the weights differ.
+    Near-linear time: some dozen sorts of the items. Memory: 24 to 100 numbers for each item, more
+    if the weights differ more.
 
     The items of the best set are not always those of the highest probability: a single item of
     great value makes the result uncertain. The gap is large for few items of very different

@@ -247,12 +247,13 @@ def estimate_f(
     -------
     Interval
         ``low``, ``value`` and ``high``: the F that the decision has on all rows of the plan.
-        ``reliable`` is False where the interval may hold less often than stated: the labels hold
-        fewer than five positives; there are fewer than 200 of them and the rows were not selected
-        by a threshold on `p`; they contradict the probabilities by more than a recalibration (the
-        scores carry little information); or more than half of the rows share a probability next to
-        0 or 1 (saturated scores). It is then widened to hold also what the labels and weights say
-        without the probabilities. Label more rows, or draw rows uniformly for `f_interval`.
+        ``reliable`` is False if the interval may contain F less often than stated: fewer than five
+        labels are positive; there are fewer than 200 labels and the rows were not selected by a
+        threshold on `p`; the labels contradict the probabilities so much that recalibration cannot
+        repair it (the scores carry little information); or more than half of the rows have the same
+        probability, near 0 or 1 (saturated scores). The interval is then widened to include one
+        that comes from the labels and their weights alone. Label more rows, or draw rows uniformly
+        for `f_interval`.
 
     Notes
     -----
