@@ -1,6 +1,7 @@
 """Every kernel as Python: the same answers as compiled, and lines that coverage can count."""
 
 import importlib
+import inspect
 import pkgutil
 import tempfile
 from pathlib import Path
@@ -180,3 +181,14 @@ def test_python_answers_as_compiled_code_does(as_python, name):
 def test_every_kernel_ran_as_python(as_python):
     _, missing = as_python
     assert missing == set()
+
+
+def test_no_kernel_has_a_default_value_which_compiled_code_would_not_know():
+    given = {name: inspect.signature(kernel.py_func) for name, kernel in all_kernels().items()}
+    defaults = {
+        f"{name}: {parameter}"
+        for name, signature in given.items()
+        for parameter in signature.parameters.values()
+        if parameter.default is not parameter.empty
+    }
+    assert defaults == set()

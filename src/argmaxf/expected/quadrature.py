@@ -112,7 +112,7 @@ def least_denominator(k: float, positives: float, c: Coefficients) -> float:
 
 @kernel
 def denominator_range(
-    mean: float, n: float, c: Coefficients, least: float, most: float, certain: float = 0.0
+    mean: float, n: float, c: Coefficients, least: float, most: float, certain: float
 ) -> tuple[float, float]:
     """Return a range of plausible denominators of sets of `least` to `most` of n items.
 

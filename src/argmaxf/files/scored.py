@@ -293,6 +293,7 @@ class ScoredFiles:
         """Raise an error about the first number of a column that breaks a rule."""
         missing, where, rows, may_be_boolean = 0, "", 0, name == self.label
         for source in self.inputs:
+            source.refuse_absent(name)
             with reading(source, name):
                 cells = _cells(source, name, wrong, may_be_boolean)
                 bad = cells.filter("wrong").head(1).collect(engine="streaming")

@@ -259,7 +259,7 @@ class RowNodes(NamedTuple):
         n, found = float(p.shape[1]), []
         means = p.sum(1, dtype=torch.float64).tolist()
         for first, last, mean in zip(least.tolist(), most.tolist(), means, strict=True):
-            u, weight = reciprocal_nodes(*denominator_range(mean, n, c, first, last))
+            u, weight = reciprocal_nodes(*denominator_range(mean, n, c, first, last, 0.0))
             found.append(np.array([u, weight, *tilt(u, c.b_in), *tilt(u, c.b_out)]))
         table = np.zeros((len(p), 6, max(each.shape[1] for each in found)))
         table[:, 3::2] = 1.0
