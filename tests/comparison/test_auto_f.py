@@ -532,6 +532,31 @@ def test_every_choice_has_an_interval_that_holds_the_f_of_new_rows(method):
     assert 0.05 < np.mean(widths) < 0.5
 
 
+def test_the_interval_reaches_down_to_the_f_of_a_model_that_more_rows_do_not_improve():
+    below = {"decide": 0, "freeze": 0}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        y = rng.random(28_000) < 0.05
+        X = rng.normal(size=(y.size, 1)) + y[:, None]
+        train, test = slice(0, 8000), slice(8000, None)
+        model = AutoFClassifier(GaussianNB(), methods=["threshold"]).fit(X[train], y[train])
+        decision, frozen = model.decide(X[test]), model.freeze()
+        below["decide"] += f1_score(y[test], decision.selected) < decision.interval.low
+        below["freeze"] += f1_score(y[test], frozen.predict(X[test])) < frozen.interval_.low
+    assert max(below.values()) <= binom(40, 0.025).ppf(0.999)
+
+
+def test_no_gain_by_more_rows_is_expected_of_a_model_that_is_fitted_already():
+    X, y = make_classification(3000, weights=[0.9], flip_y=0.1, random_state=0)
+    fitted = LogisticRegression().fit(X[:1000], y[:1000])
+    for estimator, gains in ((FrozenEstimator(fitted), False), (fitted, True)):
+        model = AutoFClassifier(estimator, methods=["threshold"]).fit(X[1000:], y[1000:])
+        measured = model.report_.scores[model.chosen_]
+        for interval in (model.decide(X).interval, model.freeze().interval_):
+            assert (interval.value > measured + 0.005) == gains
+            assert interval.low < measured < interval.high
+
+
 @pytest.mark.parametrize("options", [{"deploy_rate": 0.3}, {"set_size": 50}])
 def test_a_choice_has_no_interval_for_f_under_other_conditions(options):
     X, y = make_classification(600, weights=[0.9], random_state=0)

@@ -133,14 +133,14 @@ class AutoFClassifier(MetaFClassifier):
         if cv.online and hasattr(self.classifier_, "freeze"):
             with advice_silenced():
                 self.classifier_ = self.classifier_.freeze()
-        self._held_out_f: Interval | None = None
+        self._held_out_f: tuple[Interval, Interval] | None = None
         if self.deploy_rate is None and rows.weight is None and self.set_size in (None, 1):
-            # The models of the folds had fewer rows to learn from.
+            # The models of the folds had fewer rows to learn from, unless they were fitted before.
             train = float(np.mean([len(part) for part, _ in cv.splits])) / len(rows.columns)
             f, best = report.method.score, report.measure.ends[1]
-            gain = (best - f.value) * (1.0 - train**LEARNING_RATE)
+            gain = 0.0 if report.prefit else (best - f.value) * (1.0 - train**LEARNING_RATE)
             more = {name: getattr(f, name) + gain for name in ("low", "value", "high")}
-            self._held_out_f = replace(f, **more)
+            self._held_out_f = f, replace(f, **more)
         self._drift: DriftDetector | None = cv.drift_detector
         self._model = cv.held_out.model
         self._show_models(self._model.models_)
@@ -178,8 +178,9 @@ class AutoFClassifier(MetaFClassifier):
         """Return the decision of the chosen method: the labels that `predict` gives.
 
         Expected F and its spread are NaN where that method has no calibrated probabilities, as a
-        tuned threshold. `interval` is centred at the F that the comparison measured, corrected for
-        the rows that its models were trained without (docs/background/studies.md).
+        tuned threshold. The value of `interval` is the F that the comparison measured, corrected
+        for the rows that its models were trained without. Its low end is not corrected, because not
+        every model gains by more rows (docs/background/studies.md).
         """
         check_is_fitted(self)
         chosen = self.classifier_
@@ -189,9 +190,17 @@ class AutoFClassifier(MetaFClassifier):
         )
 
     def _interval(self, expected: Any, std: Any) -> Interval | None:
-        """Return where the F of a decision will be, if the comparison measured such an F."""
-        found = self._held_out_f
-        return found and interval_around(expected, std, found, self._measure(), share=0.0)
+        """Return where the F of a decision will be, if the comparison measured such an F.
+
+        The interval contains those of all gains by more rows, from none to the expected one.
+        """
+        if self._held_out_f is None:
+            return None
+        least, most = (
+            interval_around(expected, std, found, self._measure(), share=0.0)
+            for found in self._held_out_f
+        )
+        return replace(most, low=least.low)
 
     def _freeze(self, X_reference: Any) -> FixedThresholdFClassifier:
         chosen = self.classifier_
