@@ -2,8 +2,9 @@
 
 `ExpectedFClassifier` and `AutoFClassifier` on the real sets of the study
 (`benchmarks/choosing/sets.py`; dependency group `study`), on which the intervals were chosen, or
-with `--unseen` on sets which nothing was chosen on (`benchmarks/choosing/unseen_sets.py`). Halves
-for training and test: their `interval`, that of `freeze()`, and expected F ± 2 std of the first.
+with `--unseen` on others (`benchmarks/choosing/unseen_sets.py`), after which only the low end for
+`AutoFClassifier` was changed. Halves for training and test: their `interval`, that of `freeze()`,
+and expected F ± 2 std of the first.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def main() -> None:
         prog="python -m benchmarks.predicted_intervals", description=__doc__
     )
     parser.add_argument("--splits", type=int, default=1)
-    parser.add_argument("--unseen", action="store_true", help="sets which nothing was chosen on")
+    parser.add_argument("--unseen", action="store_true", help="the sets of R packages")
     parser.add_argument("--rows", type=int, nargs=2, default=(0, ROWS), help="of the sets to take")
     parser.add_argument("--models", nargs="*", default=[*MODELS])
     options = parser.parse_args()
